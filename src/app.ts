@@ -31,6 +31,7 @@ import { ActiveConfig } from './process/active-config.ts';
 import { shareLimits } from './process/sharing/limit-sharing.ts';
 import { MemoryStore } from './store/memory-store.ts';
 import { openStatePersistence } from './store/persistence/state-persistence.ts';
+import { findClientQuotas } from './process/find-client-quotas.ts';
 import { openOwnState, quotaParts } from './process/own-state.ts';
 import { startExchangeObservers } from './process/exports/exchange-observers.ts';
 import { watchProcess } from './process/health/watch-process.ts';
@@ -197,7 +198,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     },
   );
   const { certificates, registry } = metrics;
-  membership?.exposeToPrimary(registry, processApi, limitSharing?.keys?.inspection, deliveries?.store);
+  membership?.exposeToPrimary(registry, processApi, limitSharing, deliveries?.store);
   for (const order of membership?.overrides ?? []) processApi.applyOverride(order);
   const drain = async (delay = first.drain.delay): Promise<void> => {
     phase = 'draining';
@@ -209,8 +210,8 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const operations = createOperations({
     processes,
     keys: limitSharing?.keys?.inspection ?? state.inspection,
-    ...{ deliveries: deliveries?.store, clock },
-    phase: () => phase,
+    clientQuotas: findClientQuotas(store, clock, limitSharing?.quotas),
+    ...{ deliveries: deliveries?.store, clock, secret: state.secret, phase: () => phase },
     workers: 1,
     version,
     reloads,

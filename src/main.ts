@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line. The only file that ends the process. */
 import closeWithGrace from 'close-with-grace';
+import type { AdminCommand } from './cli/admin-command.ts';
 import type { CliCommand } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
@@ -51,6 +52,7 @@ async function run(command: CliCommand): Promise<void> {
     }
     case 'clients':
       return finish((await import('./cli/clients/clients-command.ts')).runClients(command));
+    case 'client-quotas':
     case 'explain':
     case 'keys':
     case 'deliveries':
@@ -192,9 +194,7 @@ async function writeSvg(file: string | undefined, render: (() => string) | undef
   if (problem !== undefined) fail(problem, 1);
 }
 
-async function runAdminCommand(
-  command: Extract<CliCommand, { kind: 'explain' | 'keys' | 'deliveries' }>,
-): Promise<void> {
+async function runAdminCommand(command: AdminCommand): Promise<void> {
   const { runAdminCommand: run } = await import('./cli/admin-command.ts');
   const { stdout } = process;
   const write = (text: string): Promise<boolean> =>

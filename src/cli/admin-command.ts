@@ -14,8 +14,10 @@ export interface CommandOutput {
   readonly write: (text: string) => Promise<boolean>;
 }
 
+export type AdminCommand = Extract<CliCommand, { kind: 'client-quotas' | 'explain' | 'keys' | 'deliveries' }>;
+
 export async function runAdminCommand(
-  command: Extract<CliCommand, { kind: 'explain' | 'keys' | 'deliveries' }>,
+  command: AdminCommand,
   env: NodeJS.ProcessEnv,
   { width, write }: CommandOutput,
 ): Promise<AdminCommandResult> {
@@ -31,6 +33,10 @@ export async function runAdminCommand(
       import('./npm-start.ts'),
     ]);
     return runDeliveries(command, { access, program: programName(env), write });
+  }
+  if (command.kind === 'client-quotas') {
+    const { runClientQuotas } = await import('./clients/client-quotas-command.ts');
+    return runClientQuotas({ ...command, ...access });
   }
   const { explainRequest } = await import('./explain-command.ts');
   return explainRequest({ ...command, ...access, width });

@@ -4,7 +4,7 @@ import type { BackoffCommand } from './backoff/backoff-arguments.ts';
 import { BACKOFF_OPTIONS, toBackoffCommand } from './backoff/backoff-arguments.ts';
 import type { DeliveriesCommand } from './deliveries/deliveries-arguments.ts';
 import { DELIVERIES_OPTIONS, toDeliveriesCommand } from './deliveries/deliveries-arguments.ts';
-import type { ClientsCommand } from './clients/clients-arguments.ts';
+import type { ClientQuotasCommand, ClientsCommand } from './clients/clients-arguments.ts';
 import { CLIENTS_OPTIONS, toClientsCommand } from './clients/clients-arguments.ts';
 import type { CommandName, Shell } from './command-names.ts';
 import { COMMAND_NAMES, SHELLS } from './command-names.ts';
@@ -32,6 +32,7 @@ export type CliCommand =
       readonly json: boolean;
     }
   | ClientsCommand
+  | ClientQuotasCommand
   | KeysCommand
   | DeliveriesCommand
   | BackoffCommand

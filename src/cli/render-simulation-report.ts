@@ -36,6 +36,7 @@ export function renderSimulationReport({ title, report, goals }: SimulationRepor
     ...formatCells(listCounts(counts), columns),
     '',
     ...(report.groups.length > 1 ? [...formatGroups(report.groups), ''] : []),
+    ...formatQuotaRefusals(report.groups),
     ...(goals.length > 0 ? [...goals.map(formatGoal), ''] : []),
     ...plot(report.series, columns),
   ];
@@ -107,6 +108,17 @@ function formatGroups(groups: readonly GroupReport[]): string[] {
     const cells = row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)));
     return `  ${cells.join('  ')}`;
   });
+}
+
+/** Of groups that have used up a quota; no lines if none has. */
+function formatQuotaRefusals(groups: readonly GroupReport[]): string[] {
+  const lines = groups
+    .filter(({ refusedByQuota }) => refusedByQuota > 0)
+    .map(
+      ({ name, refusedByQuota, mostRefused }) =>
+        `  ${name}: ${refusedByQuota} beyond a quota (one client: ${mostRefused})`,
+    );
+  return lines.length === 0 ? [] : [...lines, ''];
 }
 
 function formatGoal({ goal, bound, unit, value, met }: GoalResult): string {

@@ -6,11 +6,17 @@ import type { ValidationReport } from '../admin/api/admin-operations.ts';
 import type { ProcessFacts } from '../admin/operations/process-facts.ts';
 import type { ProcessGroupOperationsParts } from '../admin/operations/process-group-operations.ts';
 import { ProcessGroupOperations } from '../admin/operations/process-group-operations.ts';
+import { hashClientName } from './find-client-quotas.ts';
 import type { CertificateExpiries } from './certificates/certificate-expiries.ts';
 import type { ConfigReloads } from './config-reloads.ts';
 
 export interface CreateOperationsParts
-  extends Pick<ProcessGroupOperationsParts, 'clock' | 'deliveries' | 'drain' | 'keys' | 'listen' | 'processes'> {
+  extends Pick<
+    ProcessGroupOperationsParts,
+    'clientQuotas' | 'clock' | 'deliveries' | 'drain' | 'keys' | 'listen' | 'processes'
+  > {
+  /** The key of the hashes of clients. */
+  readonly secret: string;
   readonly phase: () => ProcessFacts['phase'];
   readonly version: string;
   /** Number of workers that serve. */
@@ -21,12 +27,29 @@ export interface CreateOperationsParts
 
 /** The operations of the admin API, with the facts that the configuration in effect adds. */
 export function createOperations(parts: CreateOperationsParts): ProcessGroupOperations {
-  const { processes, keys, deliveries, clock, listen, drain, phase, version, workers, reloads, certificates } = parts;
+  const {
+    processes,
+    keys,
+    clientQuotas,
+    secret,
+    deliveries,
+    clock,
+    listen,
+    drain,
+    phase,
+    version,
+    workers,
+    reloads,
+    certificates,
+  } = parts;
   const wallClock = (): number => Date.now();
   const startedAt = wallClock();
   return new ProcessGroupOperations({
     processes,
     keys,
+    clientQuotas,
+    hasClientQuotas: () => hasClientQuotas(reloads.current.config),
+    hashClientName: (name) => hashClientName(secret, name),
     deliveries,
     clock,
     wallClock,
@@ -55,6 +78,10 @@ export function createOperations(parts: CreateOperationsParts): ProcessGroupOper
     drain,
     validate: (text) => validateConfig(reloads, text),
   });
+}
+
+function hasClientQuotas({ clients }: Config): boolean {
+  return Object.values(clients.classes).some(({ perClient }) => perClient?.quota !== undefined);
 }
 
 /** Actions need a token, except on a Unix socket. */

@@ -30,6 +30,9 @@ import type { LimitSharing } from './sharing/limit-sharing.ts';
 /** A step of the wall clock is stored at most so much later, and the time of a first send: without other writes, nothing else does it. */
 const CLOCK_CHECK_INTERVAL: Millis = 2000;
 
+/** How often some rows of the database are looked at: those of quotas of clients that were not seen for long are removed. */
+const CLEAN_UP_INTERVAL: Millis = 60_000;
+
 /** What a process keeps itself, for its workers too. */
 export interface OwnState {
   readonly keyStore: RegistryKeyStore;
@@ -163,10 +166,12 @@ async function openDatabase(
     );
   };
   const quotas = database.read(() => new StoredQuotas(database.db, onQuotaProblem));
-  database.read(() => quotas.removeEnded(Date.now()));
+  quotas.removeEnded(Date.now());
+  const cleanUp = setInterval(() => quotas.removeEnded(Date.now()), CLEAN_UP_INTERVAL).unref();
   const checkClock = setInterval(() => commit.request(), CLOCK_CHECK_INTERVAL).unref();
   resources.push(() => {
     clearInterval(checkClock);
+    clearInterval(cleanUp);
     quotas.close();
     commit.flush();
     database.close();

@@ -3,7 +3,6 @@ import type { EndpointFailure } from '../core/events/gate-views.ts';
 import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
 import type { DeliveryInspection } from '../core/delivery/delivery-store.ts';
-import type { KeyInspection } from '../core/idempotency/key-inspection.ts';
 import type { OpenWriteLog } from '../core/idempotency/open-writes.ts';
 import type { Clock } from '../core/scalars.ts';
 import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-api.ts';
@@ -11,6 +10,7 @@ import type { WriteKeys } from '../http/request/exchange-context.ts';
 import type { WakeTimer } from '../http/wake-timer.ts';
 import type { RemoteDeliveryStore } from '../sharing/deliveries/remote-delivery-store.ts';
 import type { QuotaBinding, QuotaClient } from '../sharing/quotas/quota-client.ts';
+import type { SharedInspections } from './sharing/limit-sharing.ts';
 import type { LimitClient } from '../sharing/workers/limit-client.ts';
 
 /** What a worker gets from its primary. */
@@ -49,13 +49,13 @@ export interface WorkerMembership {
   readonly overrides: readonly UpstreamOverride[];
   /**
    * Exposes metrics and the process API to the primary, which merges those of all workers.
-   * @param keys undefined if the primary keeps them
+   * @param sharing what replicas share over Redis
    * @param deliveries undefined if there are none
    */
   readonly exposeToPrimary: (
     registry: Registry,
     api: ProcessApi,
-    keys: KeyInspection | undefined,
+    sharing: SharedInspections | undefined,
     deliveries: DeliveryInspection | undefined,
   ) => void;
 }

@@ -1,5 +1,6 @@
 import type { AccountPoolSettings } from '../core/accounts/account-pool.ts';
 import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
+import type { ClassQuotaSettings } from '../core/quota/clients/class-quotas.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
@@ -48,6 +49,8 @@ export interface ClientGroup {
   /** Of each client. */
   readonly rate: PerSecond;
   readonly weight: number;
+  /** The class whose quotas count its requests; none when absent. */
+  readonly className?: string | undefined;
   readonly from: Millis;
   readonly to: Millis;
   /** Changes of the rate. */
@@ -73,6 +76,8 @@ export interface ScenarioPolicy {
   readonly nested?: readonly NestedLimitPolicy[] | undefined;
   /** Of a single process; virtual time is the time of the epoch. None when absent. */
   readonly quotas?: readonly CalendarQuotaSettings[] | undefined;
+  /** Likewise, of classes of clients and of each of their clients. */
+  readonly classQuotas?: readonly ClassQuotaSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
   /** Undefined if the upstream limits no accounts. */

@@ -175,6 +175,7 @@ export class MemoryStore implements GateStore {
     const { sharingHooks } = this.#options;
     const upstream = this.#upstreams.get(name);
     upstream?.closeQuotas();
+    for (const account of upstream?.accounts?.accounts ?? []) account.retireCredential();
     for (const limit of upstream?.limitsForAll() ?? []) sharingHooks?.onLimitForgotten(limit);
     this.#perClientLimits.removeIf(({ ref }) => ref.upstream === name);
     this.#upstreams.delete(name);

@@ -1,6 +1,12 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
-import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from './action-schemas.ts';
+import type {
+  ClientQuotasResponse,
+  ClientResetResponse,
+  DrainResponse,
+  QuotasResetResponse,
+  UpstreamActionResponse,
+} from './action-schemas.ts';
 import type { ChangedDelivery, DeliveriesPage, DeliveryDetails } from './delivery-schemas.ts';
 import type { ForgottenKey, KeyRow, KeysPage } from './key-schemas.ts';
 import type {
@@ -47,6 +53,7 @@ export interface AdminOperations {
   ): Promise<ActionResult<UpstreamActionResponse>>;
   /** Clears the hold, the reserved slot and the reduced allowance of a client. */
   reset(client: string, by: string): Promise<ActionResult<ClientResetResponse>>;
+  readonly clientQuotas: ClientQuotaActions;
   keys(query: KeysQuery): Promise<ActionResult<KeysPage>>;
   /** A write with an idempotency key, by its id. */
   key(id: string): Promise<ActionResult<KeyRow>>;
@@ -70,6 +77,13 @@ export interface DeliveryActions {
   retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;
   /** Ends a delivery that waits. */
   cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>>;
+}
+
+/** What a client has used of its own quotas. It is given by its key, or by the name that it has proven. */
+export interface ClientQuotaActions {
+  find(client: string): Promise<ActionResult<ClientQuotasResponse>>;
+  /** Counts its requests from 0 on. @param by address of the operator, for the log */
+  reset(client: string, by: string): Promise<ActionResult<QuotasResetResponse>>;
 }
 
 export type OverrideCommand =

@@ -25,6 +25,8 @@ export const API_ROUTES = [
   { method: 'POST', path: '/api/upstreams/{name}/block', name: 'block' },
   { method: 'POST', path: '/api/upstreams/{name}/unblock', name: 'unblock' },
   { method: 'POST', path: '/api/clients/{key}/reset', name: 'reset' },
+  { method: 'GET', path: '/api/clients/{key}/quotas', name: 'clientQuotas' },
+  { method: 'POST', path: '/api/clients/{key}/quotas/reset', name: 'resetQuotas' },
   { method: 'POST', path: '/api/config/validate', name: 'validate' },
   { method: 'POST', path: '/drain', name: 'drain' },
 ] as const satisfies readonly ApiRoute[];

@@ -83,6 +83,15 @@ export async function handleApiRequest(operations: AdminOperations, apiRequest: 
       return withQuery(reply, parseQuery(QUERY_SCHEMAS.reset, query), async () => {
         return sendActionResult(reply, await operations.reset(params['key'] ?? '', clientAddressOf(request)), 'client');
       });
+    case 'clientQuotas':
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.clientQuotas, query), async () =>
+        sendActionResult(reply, await operations.clientQuotas.find(params['key'] ?? ''), 'client'),
+      );
+    case 'resetQuotas':
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.resetQuotas, query), async () => {
+        const changed = await operations.clientQuotas.reset(params['key'] ?? '', clientAddressOf(request));
+        return sendActionResult(reply, changed, 'client');
+      });
     case 'status':
       return withQuery(reply, parseQuery(QUERY_SCHEMAS.status, query), async () =>
         reply.send(await operations.status()),

@@ -52,6 +52,11 @@ const ROUTE_DESCRIPTIONS: Readonly<Record<ApiRouteName, RouteDescription>> = {
     answer: 'SteeredUpstream',
   },
   reset: { summary: 'Clear the hold, the reserved slot and the reduced allowance of a client', answer: 'ResetClient' },
+  clientQuotas: {
+    summary: 'What a client has used of its own quotas, by its key or the name that it has proven',
+    answer: 'ClientQuotas',
+  },
+  resetQuotas: { summary: 'Count the requests of a client from 0 on', answer: 'ResetClientQuotas' },
   validate: { summary: 'Validate a configuration', answer: 'Valid', body: 'application/yaml' },
   drain: { summary: 'Drain and exit, as on SIGTERM', answer: 'Draining' },
 };

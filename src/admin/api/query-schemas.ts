@@ -94,6 +94,8 @@ export const QUERY_SCHEMAS = {
   block: BlockQuerySchema,
   unblock: NoParameters,
   reset: NoParameters,
+  clientQuotas: NoParameters,
+  resetQuotas: NoParameters,
   validate: NoParameters,
   drain: NoParameters,
 } as const satisfies Readonly<Record<ApiRouteName, z.ZodObject>>;

@@ -12,11 +12,12 @@ import type {
   FrameSource,
 } from '../api/admin-operations.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
-import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { OperatorCommands } from './operator-commands.ts';
 import type { ClockReading } from './admin-rows.ts';
 import { toClientRow, toTimelineEvent, toRequestTotals, toUpstreamStatus } from './admin-rows.ts';
 import { DeliveryOperations, type DeliveryOperationsParts } from './delivery-operations.ts';
+import { ClientQuotaOperations, type ClientQuotaOperationsParts } from './client-quota-operations.ts';
 import { KeyOperations } from './key-operations.ts';
 import { countClients } from './count-clients.ts';
 import { MergedCounts, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
@@ -24,15 +25,13 @@ import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
 import { RateHistory } from './rate-history.ts';
 import { mostRestrictedClients, readClientRows, readClientsPage, readRequestsPage } from './list-pages.ts';
 import { LiveStatus } from './live-status.ts';
-import type { ProcessView, ProcessGroup } from './process-api.ts';
+import type { ProcessView } from './process-api.ts';
 import type { ProcessFacts } from './process-facts.ts';
 
 /** `listen` receives the operator events, and those of deliveries. */
-export interface ProcessGroupOperationsParts extends DeliveryOperationsParts {
-  readonly processes: ProcessGroup;
+export interface ProcessGroupOperationsParts extends DeliveryOperationsParts, ClientQuotaOperationsParts {
   /** The keys of writes; undefined in a worker whose primary keeps them. */
   readonly keys: KeyInspection | undefined;
-  readonly clock: Clock;
   readonly facts: () => ProcessFacts;
   /** `rateLimit.maxRate` of an upstream; undefined if it is not configured. */
   readonly maxRateOf: (upstream: string) => PerSecond | undefined;
@@ -62,6 +61,7 @@ export class ProcessGroupOperations implements AdminOperations {
   readonly #history = new RateHistory();
   readonly #operatorCommands: OperatorCommands;
   readonly deliveries: DeliveryOperations;
+  readonly clientQuotas: ClientQuotaOperations;
   readonly #keys: KeyOperations;
   /** Kept between readings: computed each time, every past time would move by a millisecond. */
   #clockOrigin: Millis = Number.NEGATIVE_INFINITY;
@@ -70,6 +70,7 @@ export class ProcessGroupOperations implements AdminOperations {
     this.#parts = parts;
     this.#keys = new KeyOperations({ ...parts, clocks: () => this.#readClocks() });
     this.deliveries = new DeliveryOperations(parts);
+    this.clientQuotas = new ClientQuotaOperations(parts);
     this.#operatorCommands = new OperatorCommands({
       ...parts,
       upstreams: async () => this.#toStatus(await this.#queryViews(0)).upstreams,

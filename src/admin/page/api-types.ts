@@ -18,6 +18,7 @@ export type {
   DeliveryRow,
   StoredDeliveries,
 } from '../api/delivery-schemas.ts';
+export type { ClientQuotasResponse as ClientQuotas } from '../api/action-schemas.ts';
 export type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
 export type { History } from '../api/upstream-schemas.ts';
 export type { ClientRow, NestedLimitStatus, RequestRow, ProcessStatus, TimelineEvent, UpstreamStatus };

@@ -27,13 +27,15 @@ export const EXPLAIN: CommandDescription = {
 
 export const CLIENTS: CommandDescription = {
   operand: 'ACTION',
-  summary: 'create, list or remove the API keys of clients',
+  summary: 'create, list or remove the API keys of clients; show or reset what a client has used of its quotas',
   usage: [
     'clients add NAME --file FILE [--expires TIME] [--json]',
     'clients list --file FILE [--json]',
     'clients remove NAME|ID --file FILE [--json]',
+    'clients quotas CLIENT [--admin URL] [--token TOKEN] [--json]',
+    'clients reset-quotas CLIENT [--admin URL] [--token TOKEN] [--json]',
   ],
-  first: words('add', 'list', 'remove'),
+  first: words('add', 'list', 'remove', 'quotas', 'reset-quotas'),
   others: OTHER,
   options: [
     valued('file', 'FILE', 'the file of clients.auth.apiKeys.file; add creates it', FILE),
@@ -42,10 +44,12 @@ export const CLIENTS: CommandDescription = {
       'TIME',
       'when the key expires: days or hours such as 90d or 12h, or a date such as 2027-06-30; default: never',
     ),
+    ADMIN,
+    token(', which reset-quotas always needs'),
     JSON_OBJECT,
   ],
   notes: [
-    'add creates a key for a client, prints it once, and stores only its hash. A client may have several keys. remove takes the ID of a key, or the NAME of a client for all of its keys. A running Tidegate uses the changed file within a second. docs/clients.md describes the setup.',
+    'add creates a key for a client, prints it once, and stores only its hash. A client may have several keys. remove takes the ID of a key, or the NAME of a client for all of its keys. A running Tidegate uses the changed file within a second. quotas and reset-quotas ask a running Tidegate: CLIENT is the name that the client authenticates with, or its key in /api/clients. docs/clients.md describes the setup.',
   ],
 };
 

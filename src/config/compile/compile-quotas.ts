@@ -23,11 +23,17 @@ export function compileQuotas(quotas: readonly QuotaConfig[]): CalendarQuotaSett
   }));
 }
 
+interface ClassesWithQuotas extends Pick<Config['clients'], 'auth'> {
+  readonly classes: Readonly<Record<string, ClassWithQuotas>>;
+}
+
+interface ClassWithQuotas {
+  readonly quota?: ClientQuotaConfig | readonly ClientQuotaConfig[] | undefined;
+  readonly perClient?: Pick<ClassWithQuotas, 'quota'> | undefined;
+}
+
 /** The quotas of `clients.classes`, at each upstream. Their names begin as those of the limits do: `class:batch/day`. */
-export function compileClassQuotas({
-  classes,
-  auth,
-}: Pick<Config['clients'], 'classes' | 'auth'>): ClassQuotaSettings[] {
+export function compileClassQuotas({ classes, auth }: ClassesWithQuotas): ClassQuotaSettings[] {
   return Object.entries(classes).flatMap(([className, { quota, perClient }]) => {
     const shared = compileClientQuotas(toList(quota), classLimitName(className));
     const ofClients = compileClientQuotas(toList(perClient?.quota), clientLimitName(className));

@@ -17,7 +17,8 @@ export function* checkQuotas(path: Path, { quotas = [] }: Pick<PartialUpstream, 
   }
 }
 
-function* checkNamesAndZones(
+/** Quotas of one list have different names, and only those of a calendar a time zone. */
+export function* checkNamesAndZones(
   path: Path,
   quotas: readonly ClientQuotaConfig[],
   isListed: boolean,

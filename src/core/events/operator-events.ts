@@ -6,7 +6,7 @@ export type OperatorAction =
   | { readonly action: 'unpin' | 'unblock'; readonly upstream: string }
   /** For `time`, or until it is unblocked. */
   | { readonly action: 'block'; readonly upstream: string; readonly time: Millis | undefined }
-  | { readonly action: 'reset'; readonly client: string }
+  | { readonly action: 'reset' | 'reset-quotas'; readonly client: string }
   /** `write`: the id of a write with an idempotency key. `upstream`: undefined if the store has not responded. */
   | { readonly action: 'forget'; readonly upstream: string | undefined; readonly write: string }
   /** `delivery`: the id of a delivery of the route. */

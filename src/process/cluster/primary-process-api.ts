@@ -4,6 +4,7 @@ import { describeFailure } from '../../telemetry/describe-failure.ts';
 import type { ClientsView, EndpointFailure, GateView, LimitView } from '../../core/events/gate-views.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { DeliveryInspection } from '../../core/delivery/delivery-store.ts';
+import type { ClientQuotaInspection } from '../../core/quota/clients/client-quota-inspection.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
@@ -20,6 +21,7 @@ import type {
 } from '../../admin/operations/process-api.ts';
 import { nestedLimitViews, EMPTY_SUMMARY, summarizeLimits } from '../../admin/operations/limit-group-summary.ts';
 import { WorkerDeliveryInspection } from './worker-delivery-inspection.ts';
+import { WorkerClientQuotas } from './worker-client-quotas.ts';
 import { WorkerKeyInspection } from './worker-key-inspection.ts';
 import type { WorkerSupervisor } from './worker-supervisor.ts';
 
@@ -159,6 +161,8 @@ export class ClusterProcessGroup implements ProcessGroup {
   readonly sharedKeys: KeyInspection;
   /** Undefined if Redis has none. */
   readonly sharedDeliveries: DeliveryInspection | undefined;
+  /** Undefined if the primary counts them. */
+  readonly sharedClientQuotas: ClientQuotaInspection | undefined;
   readonly #own: ProcessApi;
   readonly #workers: WorkerSupervisor;
 
@@ -166,6 +170,7 @@ export class ClusterProcessGroup implements ProcessGroup {
     this.#own = own;
     this.#workers = workers;
     this.sharedKeys = new WorkerKeyInspection(workers.queries);
+    this.sharedClientQuotas = state.store === 'redis' ? new WorkerClientQuotas(workers.queries) : undefined;
     const hasDeliveries = state.store === 'redis' && secret !== undefined;
     this.sharedDeliveries = hasDeliveries ? new WorkerDeliveryInspection(workers.queries) : undefined;
   }

@@ -2,6 +2,7 @@ import type { Config } from '../../config/schema/config-schema.ts';
 import { compileUpstreams } from '../../config/compile/compile-policy.ts';
 import { routeName } from '../../config/schema/route-name.ts';
 import type { QuotaView } from '../../core/quota/calendar/calendar-quota.ts';
+import { type ClientQuotaInspection, CountedClientQuotas } from '../../core/quota/clients/client-quota-inspection.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { cancellableTimer } from '../../http/idempotency/create-key-store.ts';
 import type { DeliveryOperation } from '../../sharing/deliveries/delivery-protocol.ts';
@@ -36,6 +37,7 @@ export interface StateServer {
   /** A configuration comes into effect. */
   readonly configure: (config: Config) => void;
   readonly quotaViews: () => readonly QuotaView[];
+  readonly clientQuotas: ClientQuotaInspection;
   /** Of the messages of workers. */
   readonly handlers: {
     readonly onKeyOperations: (worker: number, operations: readonly KeyOperation[]) => void;
@@ -94,6 +96,7 @@ export async function openPrimaryState(
     },
     configure,
     quotaViews: () => quotas.views(clock.now()),
+    clientQuotas: new CountedClientQuotas(quotas.forClient, () => ({ now: clock.now(), at: Date.now() })),
     handlers: {
       onKeyOperations: (worker, operations) => keyServer.onOperations(worker, operations),
       onDeliveryOperations: (worker, operations) => deliveryServer?.onOperations(worker, operations),

@@ -213,13 +213,13 @@ async function openCluster(
   const operations = createOperations({
     processes,
     keys: ownState.inspection ?? processes.sharedKeys,
-    ...{ deliveries: ownState.deliveries ?? processes.sharedDeliveries, clock },
+    clientQuotas: processes.sharedClientQuotas ?? stateServer.clientQuotas,
+    ...{ deliveries: ownState.deliveries ?? processes.sharedDeliveries, clock, listen, secret },
     phase: () => readiness().phase,
     workers: count,
     version,
     reloads,
     certificates: metrics.certificates,
-    listen,
     drain: requestDrain ?? (() => void drain()),
   });
   const operatorOptions = { registry: merged, readiness, operations, logger, version, instance };

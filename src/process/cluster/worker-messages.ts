@@ -7,6 +7,7 @@ import type {
   WriteQuery,
   WriteRemoval,
 } from '../../core/idempotency/key-inspection.ts';
+import type { ClientQuotaView, QuotasUnavailable } from '../../core/quota/clients/client-quota-inspection.ts';
 import type { DeliveryTotals } from '../../core/delivery/delivery-store.ts';
 import type { EndpointFailure } from '../../core/events/gate-views.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
@@ -74,10 +75,18 @@ export interface WorkerQueries extends ProcessQueries {
     readonly input: { readonly id: string };
     readonly result: WriteRemoval | KeysUnavailable | undefined;
   };
+  /** Of one worker, if Redis counts the quotas of clients; undefined if it does not. */
+  readonly clientQuotas: {
+    readonly input: { readonly client: string };
+    readonly result: ClientQuotasReply | undefined;
+  };
+  readonly resetQuotas: { readonly input: { readonly client: string }; readonly result: ClientQuotasReply | undefined };
   /** Of one worker, if Redis has the deliveries; undefined if it has not. */
   readonly delivery: { readonly input: DeliveryCall<CalledMethod>; readonly result: OperationReply | undefined };
   readonly deliveryTotals: { readonly input: null; readonly result: DeliveryTotals | undefined };
 }
+
+type ClientQuotasReply = readonly ClientQuotaView[] | QuotasUnavailable;
 
 export type WorkerQueryName = keyof WorkerQueries;
 

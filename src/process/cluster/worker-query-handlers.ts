@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import { readMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
 import type { DeliveryInspection } from '../../core/delivery/delivery-store.ts';
 import { answerDeliveryCall } from '../../sharing/deliveries/answer-delivery-call.ts';
-import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
+import type { SharedInspections } from '../sharing/limit-sharing.ts';
 import type { ProcessApi } from '../../admin/operations/process-api.ts';
 import type { MessageFromWorker, WorkerQuery, WorkerQueryName, WorkerQueries } from './worker-messages.ts';
 
@@ -14,13 +14,15 @@ export type WorkerQueryHandlers = {
   ) => WorkerQueries[K]['result'] | Promise<WorkerQueries[K]['result']>;
 };
 
-/** @param sharedKeys undefined if the primary keeps them. @param deliveries likewise */
+/** @param sharing what replicas share over Redis: the primary keeps the rest. @param deliveries undefined if the primary keeps them */
 export function createQueryHandlers(
   registry: Registry,
   processApi: ProcessApi,
-  sharedKeys: KeyInspection | undefined,
+  sharing: SharedInspections | undefined,
   deliveries: DeliveryInspection | undefined,
 ): WorkerQueryHandlers {
+  const sharedKeys = sharing?.keys?.inspection;
+  const clientQuotas = sharing?.quotas?.inspection;
   return {
     metrics: () => readMetrics(registry),
     view: (input) => processApi.view(input),
@@ -34,6 +36,8 @@ export function createQueryHandlers(
     keys: (query) => sharedKeys?.list(query),
     key: ({ id }) => sharedKeys?.find(id),
     forgetKey: ({ id }) => sharedKeys?.forget(id),
+    clientQuotas: ({ client }) => clientQuotas?.list(client),
+    resetQuotas: ({ client }) => clientQuotas?.reset(client),
     delivery: (call) => deliveries && answerDeliveryCall(deliveries, call),
     deliveryTotals: () => deliveries?.totals,
   };

@@ -1,4 +1,5 @@
 import type { SharedKeyCounts } from '../../core/events/store-events.ts';
+import type { ClientQuotaInspection } from '../../core/quota/clients/client-quota-inspection.ts';
 import type { KeyInspection } from '../../core/idempotency/key-inspection.ts';
 import type { WriteKeys } from '../../http/request/exchange-context.ts';
 import type { MemoryStoreOptions } from '../../store/memory-store-options.ts';
@@ -15,7 +16,12 @@ export interface LimitSharing {
   /** For the store. */
   readonly storeOptions: Pick<MemoryStoreOptions, 'makeMeter' | 'sharingHooks' | 'isPinnedElsewhere'>;
   /** Where parts of quotas are leased, and how long a request waits for one at least. Undefined: this process counts them alone. */
-  readonly quotas?: { readonly client: QuotaClient; readonly leaseWait: Millis };
+  readonly quotas?: {
+    readonly client: QuotaClient;
+    readonly leaseWait: Millis;
+    /** Undefined if the primary has the counts. */
+    readonly inspection?: ClientQuotaInspection;
+  };
   /** Called when the store and its gate exist. */
   bind(binding: QuotaBinding): void;
   /** The keys of writes; undefined if they are not shared there. */
@@ -28,6 +34,9 @@ export interface LimitSharing {
   readonly deliveryStore?: SharedDeliveryStore;
   close(): Promise<void>;
 }
+
+/** What an operator sees of it. */
+export type SharedInspections = Pick<LimitSharing, 'keys' | 'quotas'>;
 
 /** Undefined for a process that shares no limits. Loads the Redis modules only where they are used. */
 export async function shareLimits(

@@ -9,8 +9,9 @@ import type { LimitSharing } from './limit-sharing.ts';
 import { ReplicaLimitClient } from '../../sharing/replicas/replica-limit-client.ts';
 import { StoreDegradation } from '../../sharing/redis/store-degradation.ts';
 import { RedisBackend } from '../../sharing/redis/redis-backend.ts';
+import { RedisClientQuotas } from '../../sharing/redis/quotas/redis-client-quotas.ts';
 import { RedisQuotas } from '../../sharing/redis/quotas/redis-quotas.ts';
-import { QuotaClient } from '../../sharing/quotas/quota-client.ts';
+import { type QuotaBinding, QuotaClient } from '../../sharing/quotas/quota-client.ts';
 import { backgroundTimer } from './background-timer.ts';
 import { RedisKeys } from './redis-keys.ts';
 import type { RedisStateConfig } from './redis-location.ts';
@@ -52,6 +53,7 @@ export async function shareOverRedis(
     claim: (borrower) => backend.claim(borrower),
     publishHold: (hold) => backend.publishHold(hold),
     publishNotice: (notice) => backend.publishNotice(notice),
+    loadNotices: () => backend.loadNotices(),
     onDecrease: (ref, { cause, from, to }) =>
       listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),
     rearm: () => rearm(),
@@ -100,6 +102,13 @@ export async function shareOverRedis(
     schedule: backgroundTimer,
     isKeeperForgetful: true,
   });
+  let boundStore: QuotaBinding['store'] | undefined;
+  const clientQuotas = new RedisClientQuotas(redisQuotas, () =>
+    upstreams().flatMap((upstream) => {
+      const known = boundStore?.has(upstream) === true ? boundStore.upstream(upstream) : undefined;
+      return (known?.classQuotas?.perClient ?? []).map(({ settings }) => ({ upstream, settings }));
+    }),
+  );
   const timer = new WakeTimer(limitClient, clock);
   let immediate: NodeJS.Immediate | undefined;
   const rearm = (): void => {
@@ -115,8 +124,9 @@ export async function shareOverRedis(
   await backend.open(STARTUP_WAIT);
   return {
     storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
-    quotas: { client: quotas, leaseWait: LEASE_WAIT_FACTOR * state.timeout },
+    quotas: { client: quotas, leaseWait: LEASE_WAIT_FACTOR * state.timeout, inspection: clientQuotas },
     bind: (binding) => {
+      boundStore = binding.store;
       limitClient.bind(binding);
       quotas.bind(binding);
     },

@@ -51,6 +51,11 @@ export class KeptClientQuotas {
     return kept;
   }
 
+  /** Returns the quota of this id if it is in memory. */
+  peek(client: string, id: string): KeptQuota | undefined {
+    return this.#clients.get(client)?.get(id);
+  }
+
   /** A process has called about a quota of this client. Makes room, but not of this client: its count may not be stored. */
   onCalled(client: string, maxClients: number): void {
     this.#update(client);

@@ -12,6 +12,7 @@ import { storeTogether } from '../../core/quota/calendar/quota-journal.ts';
 import { type EpochMillis, periodId } from '../../core/quota/calendar/quota-period.ts';
 import type { UpstreamQuotasParts } from '../../core/quota/calendar/upstream-quotas.ts';
 import { type ClassQuotaSettings, MAX_CLIENTS } from '../../core/quota/clients/class-quotas.ts';
+import { type ForQuotasOfClient, useStoredQuota } from '../../core/quota/clients/client-quota-inspection.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { KeptClientQuotas, type KeptQuota, type QuotaMember } from './kept-client-quotas.ts';
 import type { QuotaCall, QuotaDelays, QuotaTerms } from './quota-protocol.ts';
@@ -146,6 +147,14 @@ export class QuotaKeeper {
     return clients.find(key, id, () => this.#make(upstream, { ...template.settings, key }));
   }
 
+  readonly forClient: ForQuotasOfClient = (client, use) =>
+    [...this.#templates.values()].flatMap(({ upstream, settings }) => {
+      const own = { ...settings, key: client };
+      const kept = this.#ofClients.get(upstream)?.peek(client, idOf(upstream, own));
+      if (kept !== undefined) return use(upstream, kept.quota);
+      return useStoredQuota(upstream, own, this.#parts.journal, (quota) => use(upstream, quota)) ?? [];
+    });
+
   /** Of the quotas of single clients, at the upstream with the most of them; undefined if there are none. */
   get bound(): ResourceBound | undefined {
     if (this.#templates.size === 0) return undefined;
@@ -193,13 +202,13 @@ function take(quota: CalendarQuota, hasPriority: boolean, instant: Instant): voi
 /**
  * Counts the parts that other processes have held since before the reset: a request that was admitted then may be sent now, and counts in
  * this period. A process reports how many these are once it has terms of the period: with its second call in it. What was leased of a
- * rolling period still counts.
+ * rolling period still counts, unless an operator has reset the count since.
  */
 function countCarried({ quota, members }: KeptQuota, worker: number, since: EpochMillis, now: Millis): number {
-  if (quota.settings.period.kind === 'rolling') return 0;
+  const begunAt = quota.settings.period.kind === 'rolling' ? quota.resetAt : since;
   let carried = 0;
   for (const [each, { held, countedSince, calledAt }] of members) {
-    if (each !== worker && countedSince < since && now - calledAt <= SILENT_AFTER) carried += held;
+    if (each !== worker && countedSince < begunAt && now - calledAt <= SILENT_AFTER) carried += held;
   }
   return carried;
 }

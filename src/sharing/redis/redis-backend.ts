@@ -163,6 +163,11 @@ export class RedisBackend {
     this.#subscriber.publishNotice(notice);
   }
 
+  /** Reads what other processes know of accounts. A connection reads it, too. */
+  loadNotices(): void {
+    if (this.#isConnected) this.#subscriber.loadNotices();
+  }
+
   #noteProblem(error: unknown): void {
     const { message } = error instanceof Error ? error : new Error(String(error));
     // A closed connection is known already, with its cause.

@@ -82,6 +82,10 @@ export class RedisSubscriber {
     this.#noticeChannel.publish(notice);
   }
 
+  loadNotices(): void {
+    void this.#noticeChannel.load();
+  }
+
   /** Informs the other processes, which may still be in fallback, that Redis answers again. */
   announceRecovery(): void {
     this.#client.publish(this.#recoveryChannel, '').catch((error: unknown) => this.#parts.onProblem(error));

@@ -38,6 +38,8 @@ export interface ReplicaLimitClientParts {
   readonly publishHold: (hold: ClientHold) => void;
   /** Publishes a notice of an account to them; absent if accounts are not shared. */
   readonly publishNotice?: (notice: AccountNotice) => void;
+  /** Applies what others have published of accounts; absent if accounts are not shared. */
+  readonly loadNotices?: () => void;
   /** Usage reported here has decreased the rate of a limit; no other process reports that decrease. */
   readonly onDecrease: (ref: LimitRef, decrease: LeaseResponse['decreases'][number]) => void;
   /** `nextWake` has become earlier. */
@@ -105,6 +107,7 @@ export class ReplicaLimitClient implements SharingHooks {
 
   onSettingsChanged(): void {
     for (const { meter } of this.#leaseClients.values()) meter.onSettingsChanged();
+    this.#parts.loadNotices?.(); // of accounts that were not configured here before
   }
 
   onClientHeld(hold: ClientHold): void {

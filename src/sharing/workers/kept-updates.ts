@@ -25,6 +25,11 @@ export class KeptUpdates {
     return makeUpdates({ holds, accounts: [...this.#notices.values()] });
   }
 
+  /** What workers get after a reload, which may have added their accounts; undefined if there is nothing. */
+  forReload(): LimitUpdates | undefined {
+    return makeUpdates({ holds: [], accounts: [...this.#notices.values()] });
+  }
+
   /** Drops the notices of other upstreams. */
   retain(isKnown: (upstream: string) => boolean): void {
     for (const [name, { upstream }] of this.#notices) if (!isKnown(upstream)) this.#notices.delete(name);

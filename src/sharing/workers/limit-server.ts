@@ -156,6 +156,8 @@ export class LimitServer {
   /** Adds limits that exist from now on, and applies changed settings to all. @param shared see the constructor */
   onSettingsChanged(shared: Iterable<LimitRef>, now: Millis): void {
     for (const ref of shared) this.#find(ref, now);
+    const kept = this.#kept.forReload();
+    if (kept !== undefined) for (const worker of this.#workers) this.#parts.send(worker, kept);
     this.#grantAndUpdate([...this.#limits.values()], now);
   }
 

@@ -27,7 +27,7 @@ interface SimulatedExchangeParts {
   readonly request: ArrivingRequest;
 }
 
-/** A ticket that may use each account of the scenario. */
+/** A ticket that may use each account of the scenario, of a client with a proven name. */
 class SimulatedTicket extends Ticket {
   readonly #simulator: Simulator;
   readonly #group: number;
@@ -42,6 +42,14 @@ class SimulatedTicket extends Ticket {
     super(UPSTREAM_NAME, client, weight, refs, settle, options);
     this.#simulator = simulator;
     this.#group = group;
+  }
+
+  override get className(): string | undefined {
+    return this.#simulator.scenario.clients[this.#group]?.className;
+  }
+
+  override get isClientProven(): boolean {
+    return true;
   }
 
   override limitRefsWith(account: string): readonly LimitRef[] {

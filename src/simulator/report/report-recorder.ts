@@ -70,8 +70,10 @@ export class ReportRecorder implements SimulationObserver {
     const isSuccess = verdict.kind === 'forward' && status < 400;
     if (isSuccess) this.#served[group] = (this.#served[group] ?? 0) + 1;
     if (!this.#isAfterWarmup()) return;
-    if (verdict.kind === 'refuse') this.#counts.refused += 1;
-    else if (isSuccess) {
+    if (verdict.kind === 'refuse') {
+      this.#counts.refused += 1;
+      this.#groups[group]?.recordRefusal(member, verdict.why === 'client_quota_exceeded');
+    } else if (isSuccess) {
       this.#counts.successes += 1;
       this.#latencies.add(took - service);
       this.#upstreamWaits.add(upstreamWait);
@@ -145,16 +147,24 @@ class GroupRecorder {
   offered = 0;
   readonly #group: ClientGroup;
   readonly #successes: Uint32Array;
+  readonly #refusals: Uint32Array;
+  #refusedByQuota = 0;
   readonly #latencies = new LatencyHistogram();
 
   constructor(group: ClientGroup) {
     this.#group = group;
     this.#successes = new Uint32Array(group.count);
+    this.#refusals = new Uint32Array(group.count);
   }
 
   recordSuccess(member: number, added: Millis): void {
     this.#successes[member] = (this.#successes[member] ?? 0) + 1;
     this.#latencies.add(added);
+  }
+
+  recordRefusal(member: number, isByQuota: boolean): void {
+    this.#refusals[member] = (this.#refusals[member] ?? 0) + 1;
+    if (isByQuota) this.#refusedByQuota += 1;
   }
 
   *shares(): Iterable<number> {
@@ -167,6 +177,9 @@ class GroupRecorder {
       name: this.#group.name,
       offered: this.offered,
       successes,
+      refused: this.#refusals.reduce((sum, count) => sum + count, 0),
+      refusedByQuota: this.#refusedByQuota,
+      mostRefused: this.#refusals.reduce((most, count) => Math.max(most, count), 0),
       served: ratio(successes, this.offered),
       share: ratio(successes, all),
       latency: latencyQuantiles(this.#latencies),

@@ -51,6 +51,12 @@ export interface GroupReport {
   readonly name: string;
   readonly offered: number;
   readonly successes: number;
+  /** Requests that the proxy rejected. */
+  readonly refused: number;
+  /** Of these, those beyond a quota of a class or a client. */
+  readonly refusedByQuota: number;
+  /** The rejections of the client with the most of them. */
+  readonly mostRefused: number;
   /** Successes ÷ offered requests. */
   readonly served: number;
   /** Its successes ÷ all successes. */

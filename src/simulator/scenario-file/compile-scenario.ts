@@ -1,5 +1,6 @@
 /** Compiles a scenario file into a scenario to run and its goals. */
 import { compilePlan, compileUpstream } from '../../config/compile/compile-policy.ts';
+import { compileClassQuotas } from '../../config/compile/compile-quotas.ts';
 import { toList } from '../../config/values/one-or-many.ts';
 import type { ScenarioConfig } from './scenario-schema.ts';
 import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
@@ -11,6 +12,7 @@ import { UPSTREAM_NAME } from '../scenario.ts';
 
 export function compileScenario(name: string, config: ScenarioConfig): Scenario {
   const { duration, warmup, upstream, network, clients, replicas, shared, lease, pool, pauses, mode, policy } = config;
+  const classQuotas = compileClassQuotas({ classes: policy.classes, auth: undefined });
   // The upstream knows which account a simulated request uses without a credential.
   const names = upstream.accounts.map(({ name }) => ({ name, header: 'Authorization', value: name }));
   const compiled = compileUpstream(UPSTREAM_NAME, { ...policy, accounts: names.length === 0 ? undefined : names });
@@ -31,7 +33,11 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     leaseLatency: lease,
     poolLatency: pool,
     pauses,
-    policy: { scope, rate, nested, quotas, queue, budget, accounts, plan: compilePlan(policy.retry, policy, mode) },
+    policy: {
+      ...{ scope, rate, nested, quotas, queue, budget, accounts },
+      ...(classQuotas.length === 0 ? {} : { classQuotas }),
+      plan: compilePlan(policy.retry, policy, mode),
+    },
   };
 }
 
@@ -87,6 +93,7 @@ function compileGroup(
     count,
     rate: ratePerClient(group),
     weight,
+    className: group.class,
     from,
     to,
     steps: steps.map((step) => ({ at: step.at, rate: ratePerClient(step) })).toSorted((a, b) => a.at - b.at),

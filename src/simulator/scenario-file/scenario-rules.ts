@@ -2,6 +2,8 @@
 import { checkBackOffs } from '../../config/rules/retry-rules.ts';
 import type { RuleFinding } from '../../config/rules/rule-finding.ts';
 import { mistakeAt, warningAt } from '../../config/rules/rule-finding.ts';
+import { checkNamesAndZones } from '../../config/rules/quota-rules.ts';
+import { toList } from '../../config/values/one-or-many.ts';
 import { checkPacing } from '../../config/rules/config-rules.ts';
 import { parsePartialUpstream, parseIfValid } from '../../config/load/partial-config.ts';
 import { valueAt } from '../../config/values/plain-object.ts';
@@ -31,16 +33,37 @@ export function* checkScenarioRules(root: object, sourceMap: SourceMap): Generat
   const policy = parsePartialUpstream(valueAt(root, ['policy']) ?? {});
   yield* checkPacing(['policy'], policy, (path) => sourceMap.isWritten(path));
   yield* checkBackOffs(['policy', 'retry'], policy.retry);
-  if ((policy.quotas?.length ?? 0) > 0) yield* checkQuotaReplicas(root);
+  if ((policy.quotas?.length ?? 0) > 0) yield* checkQuotaReplicas(root, 'quotas');
+  yield* checkClasses(root);
+}
+
+function* checkClasses(root: object): Generator<RuleFinding> {
+  const classes = parseIfValid(shape.policy.unwrap().shape.classes, valueAt(root, ['policy', 'classes'])) ?? {};
+  const names = Object.keys(classes);
+  if (names.length > 0) yield* checkQuotaReplicas(root, 'classes');
+  for (const [name, { quota, perClient }] of Object.entries(classes)) {
+    const path = ['policy', 'classes', name];
+    yield* checkNamesAndZones([...path, 'quota'], toList(quota), Array.isArray(quota));
+    yield* checkNamesAndZones(
+      [...path, 'perClient', 'quota'],
+      toList(perClient?.quota),
+      Array.isArray(perClient?.quota),
+    );
+  }
+  for (const [i, group] of listAt(root, ['clients']).entries()) {
+    const name = valueAt(group, ['class']);
+    if (typeof name !== 'string' || names.includes(name)) continue;
+    yield mistakeAt(['clients', i, 'class'], 'no class of policy.classes has this name', suggest(name, names));
+  }
 }
 
 /** As in the configuration of the proxy: quotas are those of one process. */
-function* checkQuotaReplicas(root: object): Generator<RuleFinding> {
+function* checkQuotaReplicas(root: object, key: 'quotas' | 'classes'): Generator<RuleFinding> {
   const replicas = parseIfValid(shape.replicas, valueAt(root, ['replicas'])) ?? 1;
-  const isShared = ['lease', 'pool'].some((key) => valueAt(root, [key]) !== undefined);
+  const isShared = ['lease', 'pool'].some((each) => valueAt(root, [each]) !== undefined);
   if (replicas === 1 && !isShared) return;
   const message = 'not supported with several replicas, a lease or a pool, which would each count their own';
-  yield { ...mistakeAt(['policy', 'quotas'], message, 'replicas: 1'), at: 'key' };
+  yield { ...mistakeAt(['policy', key], message, 'replicas: 1'), at: 'key' };
 }
 
 function* checkTimes(root: object): Generator<RuleFinding> {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { HINT_STYLES } from '../../config/schema/hint-styles.ts';
 import { OUTAGE_KINDS } from '../upstream/upstream-model.ts';
+import { ClientQuotasSchema } from '../../config/schema/limits/quota-schema.ts';
 import { ClientsSchema } from '../../config/schema/clients-schema.ts';
 import { GoalsSchema } from './goals-schema.ts';
 import { LatencySchema } from '../../config/schema/service-schema.ts';
@@ -112,6 +113,7 @@ const ClientGroupSchema = z.strictObject({
   rate: Rate.exactOptional().describe('The demand of each client.'),
   total: Rate.exactOptional().describe('The demand of all clients together.'),
   weight: z.number().min(0.01).max(1000).prefault(1).describe('The weight of each client; others have 1.'),
+  class: Name.exactOptional().describe('The class of policy.classes that they belong to, by proven names.'),
   from: Duration.prefault('0s').describe('When they start.'),
   to: PositiveDuration.exactOptional().describe('When they stop.'),
   steps: z
@@ -137,6 +139,15 @@ const ClientGroupSchema = z.strictObject({
   keyed: z.boolean().prefault(false).describe('Whether their requests carry an idempotency key.'),
 });
 
+/** The quotas of a class, as in `clients.classes` of the configuration. The groups name their classes, and their weights. */
+const ScenarioClassSchema = z.strictObject({
+  quota: ClientQuotasSchema.optional().describe('Requests that all its clients together may send in a period.'),
+  perClient: z
+    .strictObject({ quota: ClientQuotasSchema.describe('Requests that each client may send in a period.') })
+    .optional()
+    .describe('The same for each of its clients.'),
+});
+
 const ScenarioPolicySchema = z.strictObject({
   ...UpstreamSchema.pick({
     provider: true,
@@ -149,6 +160,7 @@ const ScenarioPolicySchema = z.strictObject({
     perTryTimeout: true,
   }).shape,
   maxTracked: ClientsSchema.shape.maxTracked,
+  classes: z.record(Name, ScenarioClassSchema).prefault({}).describe('Classes of clients with quotas, by name.'),
 });
 
 export const ScenarioSchema = z.strictObject({

@@ -6,6 +6,10 @@ import type { Millis } from '../../core/scalars.ts';
 
 /** A month has 31 days at most, and a rolling period 24. */
 const MAX_PERIOD: Millis = 32 * 86_400_000;
+/** Rows that `removeEnded` looks at in one call: some milliseconds. */
+const ROWS_AT_ONCE = 1000;
+
+const FIRST_ROW = { upstream: '', name: '' };
 
 /** The counts of calendar quotas, in the database. */
 export class StoredQuotas implements QuotaJournal {
@@ -13,6 +17,10 @@ export class StoredQuotas implements QuotaJournal {
   readonly #onProblem: (error: unknown) => void;
   readonly #get: StatementSync;
   readonly #put: StatementSync;
+  readonly #findStepEnd: StatementSync;
+  readonly #removeEnded: StatementSync;
+  /** The last row that `removeEnded` has looked at. */
+  #cleanedUpTo = FIRST_ROW;
   /** What to write at the end, by upstream and name. */
   readonly #atEnd = new Map<string, () => void>();
   #hasFailed = false;
@@ -23,16 +31,38 @@ export class StoredQuotas implements QuotaJournal {
     this.#onProblem = onProblem;
     this.#get = db.prepare('SELECT period, counts FROM quotas WHERE upstream = ? AND name = ?');
     this.#put = db.prepare('INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)');
+    this.#findStepEnd = db.prepare(
+      'SELECT upstream, name FROM quotas WHERE (upstream, name) > (?, ?) ORDER BY upstream, name LIMIT 1 OFFSET ?',
+    );
+    this.#removeEnded = db.prepare(
+      `DELETE FROM quotas WHERE (upstream, name) > (?, ?) AND (? IS NULL OR (upstream, name) <= (?, ?))
+       AND instr(name, ' ') > 0
+       AND CASE WHEN json_valid(counts) THEN coalesce(json_extract(counts, '$[#-1][0]'), 0) ELSE 0 END < ?`,
+    );
   }
 
-  /** Removes the counts of single clients that were not seen for longer than any period. @param at now */
+  /**
+   * Removes the counts of single clients that were not seen for longer than any period, among the next rows. A count in memory is stored
+   * again with its next request. @param at now
+   */
   removeEnded(at: EpochMillis): void {
-    this.#db
-      .prepare(
-        `DELETE FROM quotas WHERE instr(name, ' ') > 0
-         AND CASE WHEN json_valid(counts) THEN coalesce(json_extract(counts, '$[#-1][0]'), 0) ELSE 0 END < ?`,
-      )
-      .run(at - MAX_PERIOD);
+    if (!this.#db.isOpen) return;
+    const { upstream, name } = this.#cleanedUpTo;
+    try {
+      const last = this.#findStepEnd.get(upstream, name, ROWS_AT_ONCE - 1);
+      const end = last && { upstream: String(last['upstream']), name: String(last['name']) };
+      this.#removeEnded.run(
+        upstream,
+        name,
+        end?.upstream ?? null,
+        end?.upstream ?? null,
+        end?.name ?? null,
+        at - MAX_PERIOD,
+      );
+      this.#cleanedUpTo = end ?? FIRST_ROW;
+    } catch (error) {
+      this.#onFailure(error); // the next call tries these rows again
+    }
   }
 
   load(upstream: string, name: string): StoredQuota | undefined {

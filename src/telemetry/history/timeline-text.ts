@@ -91,6 +91,8 @@ export function formatOperatorAction(event: Exclude<OperatorEvent, DeliveryActio
       return { kind: 'unblocked', text: 'unblocked' };
     case 'reset':
       return { kind: 'reset', text: `client ${event.client} reset` };
+    case 'reset-quotas':
+      return { kind: 'reset', text: `quotas of client ${event.client} reset` };
     case 'forget':
       return { kind: 'forget', text: `idempotency key ${event.write} forgotten` };
     case 'drain':

@@ -1,9 +1,10 @@
 /** Quotas of classes and of single clients that replicas share over Redis. */
 import { expect, test } from 'vitest';
+import { TOKEN } from '../../support/admin/admin-api.ts';
 import { makeKeyFile } from '../../support/clients/api-keys.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
-import { forwarded, sendAs, useUpAs } from '../../support/quotas/client-requests.ts';
+import { forwarded, resetQuotas, sendAs, useUpAs } from '../../support/quotas/client-requests.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
@@ -54,6 +55,34 @@ clients:
     );
     expect(unknown.response?.status).toBe(429);
     expect(unknown.response?.json()).toMatchObject({ reason: 'quota_exceeded' });
+  },
+  PATIENCE,
+);
+
+test(
+  'a reset by an operator at one replica holds at all of them, and in each of their workers',
+  async () => {
+    const redis = await startRedis();
+    const upstream = await startHttpUpstream((_n, response) => response.end());
+    const file = makeKeyFile('shop', 'other');
+    const [key = '', other = ''] = file.keys;
+    const yaml = `state: {store: redis, url: "${redis.url}", timeout: 240ms}
+secret: 0123456789abcdef0123456789abcdef
+admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
+upstreams: {api: {url: "${upstream.url}"}}
+clients:
+  auth: {apiKeys: {file: ${file.path}}}
+  classes: {all: {match: {key: ["*"]}, perClient: {quota: 40/rolling 24h}}}`;
+    const [first, second] = await Promise.all([yaml, `workers: 2\n${yaml}`].map((each) => startWorkers(each)));
+    if (first === undefined || second === undefined) throw new Error('no replica');
+    const gates = [first, second];
+    expect(await useUpAs(gates, key)).toBe(40);
+    expect(await useUpAs(gates, other)).toBe(40);
+    for (const each of gates) {
+      await resetQuotas(each, 'shop');
+      expect(await useUpAs(gates, key)).toBe(40);
+    }
+    expect(await useUpAs(gates, other)).toBe(0);
   },
   PATIENCE,
 );

@@ -3,11 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { TOKEN } from '../../support/admin/admin-api.ts';
 import { atEnd } from '../../support/at-end.ts';
 import { makeKeyFile } from '../../support/clients/api-keys.ts';
 import { eventually } from '../../support/proxy/tidegate.ts';
 import { startWorkers } from '../../support/proxy/workers.ts';
-import { forwarded, sendAs, useUpAs } from '../../support/quotas/client-requests.ts';
+import { forwarded, resetQuotas, sendAs, useUpAs } from '../../support/quotas/client-requests.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 
 const PATIENCE = 300_000;
@@ -71,6 +72,36 @@ clients:
     await useUpAs([gate], key);
     expect(upstream.hits.length).toBeLessThanOrEqual(200);
     expect(upstream.hits.length).toBeGreaterThan(150); // what the killed worker had leased counts
+  },
+  PATIENCE,
+);
+
+test(
+  'a reset by an operator holds in all workers and after a restart',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidegate-quotas-'));
+    atEnd(() => rmSync(folder, { recursive: true }));
+    const upstream = await startHttpUpstream((_n, response) => response.end());
+    const file = makeKeyFile('shop', 'other');
+    const [key = '', other = ''] = file.keys;
+    const yaml = `workers: 2
+admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
+upstreams: {api: {url: "${upstream.url}"}}
+state: {store: sqlite, file: ${join(folder, 'state.db')}}
+clients:
+  auth: {apiKeys: {file: ${file.path}}}
+  classes: {all: {match: {key: ["*"]}, perClient: {quota: 30/rolling 24h}}}`;
+    const first = await startWorkers(yaml);
+    expect(await useUpAs([first], key)).toBe(30);
+    expect(await useUpAs([first], other)).toBe(30);
+    await resetQuotas(first, 'shop');
+    expect(await useUpAs([first], key)).toBe(30);
+    expect(await useUpAs([first], other)).toBe(0);
+    await resetQuotas(first, 'shop');
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const second = await startWorkers(yaml);
+    expect(await useUpAs([second], key)).toBe(30);
   },
   PATIENCE,
 );

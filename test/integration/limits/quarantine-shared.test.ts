@@ -129,6 +129,39 @@ test.each([
   PATIENCE,
 );
 
+test(
+  'a replica that gets an account by a reload excludes the client that another one excludes, and one that loses it leaves none',
+  async () => {
+    const redis = await startRedis();
+    const upstream = await startAccountUpstream({ 'of-main': reject(401), 'of-spare': accept });
+    const yaml = (account: string): string =>
+      `state: {store: redis, url: "${redis.url}"}${upstreamOf(upstream, '10m').replaceAll('main', account)}`;
+    const first = await startTidegate(yaml('main'));
+    for (let i = 0; i < 3; i += 1) expect(await ask(first.url, 'one')).toBe(401);
+    const client = redis.client();
+    const whenStored = (stored: number): Promise<unknown> =>
+      eventually(
+        () => client.hlen('tidegate:{quarantines}'),
+        (count) => count === stored,
+        PATIENCE,
+      );
+    await whenStored(1);
+    const second = await startTidegate(yaml('spare'));
+    expect(await ask(second.url, 'one')).toBe(200);
+    await second.rewrite(yaml('main'));
+    await eventually(
+      () => second.metric(QUARANTINED),
+      (value) => value === 1,
+      PATIENCE,
+    );
+    upstream.set('of-main', REJECT_FROM_CACHE);
+    expect(await ask(second.url, 'one')).toBe(503);
+    for (const each of [first, second]) await each.rewrite(yaml('main').replaceAll('api', 'other'));
+    await whenStored(0);
+  },
+  PATIENCE,
+);
+
 interface Status {
   readonly upstreams: readonly { readonly accounts: readonly { readonly nextProbe: string | null }[] }[];
 }

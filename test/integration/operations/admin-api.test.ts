@@ -22,6 +22,8 @@ test('serves an OpenAPI document that names every route', async () => {
   expect(Object.keys(api.document.paths).toSorted()).toMatchInlineSnapshot(`
     [
       "/api/clients",
+      "/api/clients/{key}/quotas",
+      "/api/clients/{key}/quotas/reset",
       "/api/clients/{key}/reset",
       "/api/config",
       "/api/config/validate",

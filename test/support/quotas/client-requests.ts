@@ -1,4 +1,6 @@
 /** Requests of clients with API keys, to several replicas or workers, and a quota that does not begin anew during a test. */
+import { TOKEN } from '../admin/admin-api.ts';
+import { pause } from '../pause.ts';
 import type { Workers } from '../proxy/workers.ts';
 import { eventually } from '../proxy/tidegate.ts';
 import { type Received, send } from '../clients/send.ts';
@@ -42,4 +44,16 @@ export async function useUpAs(gates: Gates, key: string): Promise<number> {
     (responses) => responses.every((each) => Number(each.header('retry-after') ?? 0) > DAY_SECONDS - 900),
   );
   return count;
+}
+
+/** Resets the quotas of a client by its name. Each process uses the new count within a second: waits until then. */
+export async function resetQuotas({ adminUrl }: Pick<Workers, 'adminUrl'>, client: string): Promise<void> {
+  await eventually(
+    () =>
+      send(adminUrl, `/api/clients/${client}/quotas/reset`, {
+        ...{ method: 'POST', headers: ['Authorization', `Bearer ${TOKEN}`] },
+      }),
+    ({ status }) => status === 200,
+  );
+  await pause(1500);
 }

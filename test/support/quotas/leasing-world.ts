@@ -35,10 +35,11 @@ export class LeasingWorld {
   #processes = 0;
   #settings: CalendarQuotaSettings;
 
+  /** @param settings with a key: of a single client */
   constructor(settings: CalendarQuotaSettings, journal?: MemoryJournal) {
     this.#settings = settings;
     this.kept = new QuotaKeeper({ wallTimeAt: (now) => now + this.wallOffset, journal });
-    this.kept.configure([{ name: 'up', quotas: [settings] }]);
+    this.kept.configure([toUpstream(settings)]);
     this.keeper = this.kept;
   }
 
@@ -90,7 +91,7 @@ export class LeasingWorld {
 
   configure(settings: CalendarQuotaSettings): void {
     this.#settings = settings;
-    this.kept.configure([{ name: 'up', quotas: [settings] }]);
+    this.kept.configure([toUpstream(settings)]);
   }
 
   after(delay: number, run: () => void): void {
@@ -107,6 +108,11 @@ export class LeasingWorld {
     }
     this.now = until;
   }
+}
+
+function toUpstream({ key, ...settings }: CalendarQuotaSettings) {
+  if (key === undefined) return { name: 'up', quotas: [settings] };
+  return { name: 'up', classQuotas: [{ className: 'of-client', shared: [], perClient: [settings] }] };
 }
 
 /** Sends a request if the quota allows one at once. Returns whether it does. */

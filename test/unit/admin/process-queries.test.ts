@@ -100,6 +100,8 @@ test('a worker that cannot answer a query reports that, and continues', async ()
     keys: fail,
     key: fail,
     forgetKey: fail,
+    clientQuotas: fail,
+    resetQuotas: fail,
     delivery: fail,
     deliveryTotals: fail,
   };

@@ -163,7 +163,11 @@ test('clients fails for a file that does not exist', () => {
 });
 
 test.each([
-  [['clients'], 'clients needs an action: add, list or remove'],
+  [['clients'], 'clients needs an action: add, list, remove, quotas or reset-quotas'],
+  [['clients', 'quotas'], 'clients quotas needs one CLIENT: a name or a key'],
+  [['clients', 'reset-quotas', 'a', 'b'], 'clients reset-quotas needs one CLIENT: a name or a key'],
+  [['clients', 'reset-quotas', 'a', '--file', 'f'], 'clients reset-quotas takes no --file'],
+  [['clients', 'list', '--file', 'f', '--admin', 'a'], 'clients list takes no --admin'],
   [['clients', 'ad', '--file', 'f'], "clients has no action 'ad' (did you mean add?)"],
   [['clients', 'add', 'shop'], 'clients add needs --file FILE: clients.auth.apiKeys.file'],
   [['clients', 'add', '--file', 'f'], 'clients add needs a NAME'],
@@ -173,4 +177,10 @@ test.each([
   [['clients', 'add', 'a b', '--file', 'f'], 'a name has 1 to 128 printable ASCII characters, without spaces'],
 ])('tidegate %s', (args, message) => {
   expect(parseArguments(args)).toEqual({ kind: 'usage-error', message, command: 'clients' });
+});
+
+test('clients quotas takes the admin port and the token', () => {
+  expect(parseArguments(['clients', 'reset-quotas', 'shop', '--admin', '9901', '--token', 't', '--json'])).toEqual({
+    ...{ kind: 'client-quotas', action: 'reset-quotas', client: 'shop', admin: '9901', token: 't', json: true },
+  });
 });

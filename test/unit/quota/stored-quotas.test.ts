@@ -135,3 +135,47 @@ test('removes the counts of clients that were not seen for longer than any perio
   expect(quotas.load('a', 'class:partners/client/day 4567')).toBeUndefined();
   expect(quotas.load('a', 'class:partners/client/month 0123')).toEqual(recent);
 });
+
+test('removes them in steps of 1000 rows, of all upstreams, and then begins again', () => {
+  const { database, quotas } = open(makeFile());
+  const now = 100 * 24 * HOUR;
+  const old = { period: 'day UTC', counts: [[HOUR, 1]] as const };
+  const store = (): void =>
+    quotas.storeTogether(() => {
+      for (const upstream of ['a', 'b']) {
+        for (let i = 0; i < 1200; i += 1) quotas.store(upstream, `class:partners/client/day ${i}`, old);
+      }
+    });
+  const count = (): number => Number(database.db.prepare('SELECT count(*) AS n FROM quotas').get()?.['n']);
+  store();
+  const left = [1, 2, 3].map(() => {
+    quotas.removeEnded(now);
+    return count();
+  });
+  expect(left).toEqual([1400, 400, 0]);
+  store();
+  quotas.removeEnded(now);
+  expect(count()).toBe(1400);
+});
+
+test('a client whose stored count was removed counts on', () => {
+  const { quotas } = open(makeFile());
+  const quota = new CalendarQuota('api', { ...settings, key: 'a', limit: 2 }, quotas);
+  const later = { now: 100 * 24 * HOUR, at: 100 * 24 * HOUR };
+  quota.onSent(at);
+  quotas.removeEnded(later.at);
+  for (let i = 0; i < 2; i += 1) quota.onSent(later);
+  expect(quotas.load('api', 'day a')?.counts).toEqual([[later.at, 2]]);
+});
+
+test('reports rows that cannot be removed, and removes them later', () => {
+  const problems: unknown[] = [];
+  const { database, quotas } = open(makeFile(), problems);
+  quotas.store('a', 'class:partners/client/day 0', { period: 'day UTC', counts: [[0, 1]] });
+  database.db.exec('PRAGMA query_only = ON');
+  quotas.removeEnded(100 * 24 * HOUR);
+  expect(problems).toEqual([expect.any(Error)]);
+  database.db.exec('PRAGMA query_only = OFF');
+  quotas.removeEnded(100 * 24 * HOUR);
+  expect(quotas.load('a', 'class:partners/client/day 0')).toBeUndefined();
+});

@@ -26,6 +26,7 @@ interface TestWorker {
   readonly account: Account;
   readonly reports: UsageReport[];
   readonly scheduled: number[];
+  readonly store: MemoryStore;
 }
 
 function startWorker(): TestWorker {
@@ -46,7 +47,7 @@ function startWorker(): TestWorker {
   client.bind({ store, onTokensSupplied: () => undefined }, 0);
   const [account] = store.upstream('api').accounts?.accounts ?? [];
   if (account === undefined) throw new Error('no account');
-  return { client, account, reports, scheduled };
+  return { client, account, reports, scheduled, store };
 }
 
 const reject = ({ account }: TestWorker, client: string, now: number): unknown =>
@@ -104,6 +105,44 @@ test('a worker that joins during a quarantine learns of it, and one that joins a
   flush(2, second);
   expect([first, second, join(4)].map(({ account }) => account.isQuarantined)).toEqual([false, false, false]);
   expect(received.map(([to]) => to)).toEqual([2, 3, 1, 3]);
+});
+
+test('a worker gets the quarantine of an account that its reload has added later than that of another worker', () => {
+  const received: [number, LimitUpdates][] = [];
+  const server = new LimitServer(
+    {
+      timing: WORKER_LEASE_TIMING,
+      makeMeter: () => undefined,
+      listen: () => undefined,
+      send: (to, updates) => void received.push([to, updates]),
+      maxLimits: 10,
+    },
+    [],
+  );
+  for (const worker of [1, 2]) server.join(worker, 0);
+  server.onSettingsChanged([], 0);
+  expect(received).toEqual([]);
+  // Worker 2 does not have the account yet, and drops the notice.
+  server.onReport(1, { limits: [], holds: [], accounts: [noticeOf('added')] }, 10);
+  received.splice(0);
+  server.onSettingsChanged([], 20);
+  const notices = { limits: [], holds: [], accounts: [noticeOf('added')] };
+  expect(received).toEqual([
+    [1, notices],
+    [2, notices],
+  ]);
+});
+
+test('a removed upstream leaves no notice of its accounts to processes that start later', () => {
+  const { client, account, reports, store } = startWorker();
+  account.onRejected({ client: 'one', fairnessKey: 'one' }, 0, QUARANTINE, 0);
+  client.flush(0);
+  store.removeUpstream('api');
+  client.flush(100);
+  expect(reports.map(({ accounts }) => accounts?.map(({ quarantine }) => quarantine !== undefined))).toEqual([
+    [true],
+    [false],
+  ]);
 });
 
 test('a notice that was not sent is replaced by a later one', () => {

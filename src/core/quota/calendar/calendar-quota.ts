@@ -78,6 +78,7 @@ export class CalendarQuota implements UpstreamQuota {
   /** How many more requests the journal already counts, in the part of the period that begins at `#aheadIn`. */
   #ahead = 0;
   #aheadIn: EpochMillis = Number.NaN;
+  #resetAt: EpochMillis = Number.NEGATIVE_INFINITY;
 
   constructor(upstream: string, settings: CalendarQuotaSettings, journal?: QuotaJournal) {
     this.#upstream = upstream;
@@ -95,8 +96,23 @@ export class CalendarQuota implements UpstreamQuota {
     return this.#settings;
   }
 
+  /** When an operator last reset it; −Infinity if none did since the start. */
+  get resetAt(): EpochMillis {
+    return this.#resetAt;
+  }
+
   reconfigure(settings: CalendarQuotaSettings): void {
     this.#settings = settings;
+  }
+
+  /** An operator begins the count anew. Requests that are admitted and not sent yet count; nothing of earlier ones is given back. */
+  reset({ at }: Instant): void {
+    this.#counts.reset(at);
+    this.#resetAt = at;
+    this.#exhaustedAt = undefined;
+    this.#aheadIn = Number.NaN;
+    this.#isStored = false;
+    this.#storeExact();
   }
 
   untilReset(hasPriority: boolean, { at }: Instant): Millis {
@@ -180,6 +196,12 @@ export class CalendarQuota implements UpstreamQuota {
     return this.#counts.part(at);
   }
 
+  /** Requests of the present period. */
+  used({ at }: Pick<Instant, 'at'>): number {
+    this.#counts.advance(at);
+    return this.#counts.used;
+  }
+
   view({ now, at }: Instant): QuotaView {
     const { name, limit, reserve } = this.#settings;
     this.#counts.advance(at);
@@ -219,6 +241,6 @@ export class CalendarQuota implements UpstreamQuota {
 }
 
 /** The name of a quota in the journal. Names of quotas have no spaces. */
-function journalName({ name, key }: Pick<CalendarQuotaSettings, 'name' | 'key'>): string {
+export function journalName({ name, key }: Pick<CalendarQuotaSettings, 'name' | 'key'>): string {
   return key === undefined ? name : `${name} ${key}`;
 }

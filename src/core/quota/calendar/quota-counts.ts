@@ -17,6 +17,8 @@ export interface QuotaCounts {
   part(at: EpochMillis): QuotaWindow;
   /** A request counted at `sentAt` was not sent after all. Returns false if it no longer counts. */
   remove(sentAt: EpochMillis): boolean;
+  /** Forgets all requests: nothing that was counted before can be removed any more. Begins a part of the period. */
+  reset(at: EpochMillis): void;
   /** When fewer than `limit` requests count, if no more are sent. @param limit 1 or more */
   belowAt(limit: number): EpochMillis;
   /** When the period ends; undefined if it rolls. */
@@ -86,6 +88,13 @@ class CalendarCounts implements QuotaCounts {
     if (this.#window === undefined || sentAt < this.#window.start || this.#used === 0) return false;
     this.#used -= 1;
     return true;
+  }
+
+  reset(at: EpochMillis): void {
+    this.#window = { start: at, end: this.#windowAt(at).end };
+    this.#used = 0;
+    this.#later = undefined;
+    this.#isCarried = false;
   }
 
   part(at: EpochMillis): QuotaWindow {
@@ -173,6 +182,11 @@ class RollingCounts implements QuotaCounts {
     part.count -= 1;
     this.#used -= 1;
     return true;
+  }
+
+  reset(at: EpochMillis): void {
+    this.#parts = [{ start: at, count: 0 }];
+    this.#used = 0;
   }
 
   part(at: EpochMillis): QuotaWindow {

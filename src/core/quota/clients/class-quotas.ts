@@ -1,10 +1,11 @@
 import { RecencyMap } from '../../collections/recency-map.ts';
 import type { ResourceBound } from '../../overload/resource-bound.ts';
 import type { Millis } from '../../scalars.ts';
-import type { CalendarQuotaSettings, QuotaView } from '../calendar/calendar-quota.ts';
+import { CalendarQuota, type CalendarQuotaSettings, type QuotaView } from '../calendar/calendar-quota.ts';
 import { storeTogether } from '../calendar/quota-journal.ts';
 import { QuotaGroup } from '../calendar/quota-group.ts';
 import { makeQuotas, type UpstreamQuotasParts } from '../calendar/upstream-quotas.ts';
+import { type ForQuotasOfClient, useStoredQuota } from './client-quota-inspection.ts';
 import { ClientQuotaUse } from './client-quota-use.ts';
 import { ClientQuotas } from './client-quotas.ts';
 
@@ -108,7 +109,7 @@ export class ClassQuotas {
   }
 
   #useClient(className: string, client: string, { settings, shared }: QuotaClass): ClientQuotaUse {
-    const key = `${className}\0${client}`;
+    const key = keyOf(className, client);
     let known = this.#clients.get(key);
     if (known === undefined) {
       const own = new QuotaGroup('client', settingsOf(settings.perClient, client), this.#make);
@@ -152,6 +153,23 @@ export class ClassQuotas {
     return groups.flatMap(({ quotas }) => quotas.flatMap((quota) => quota.view(instant) ?? []));
   }
 
+  /** Of this process alone: what is counted elsewhere is left out. */
+  readonly forClient: ForQuotasOfClient = (client, use) =>
+    this.perClient.flatMap(({ className, settings }) => {
+      const known = this.#clients.get(keyOf(className, client));
+      const quota = known?.own.quotas.find((each) => each.settings.name === settings.name);
+      if (quota !== undefined) return quota instanceof CalendarQuota ? use(this.#upstream, quota) : [];
+      const own = { ...settings, key: client };
+      return useStoredQuota(this.#upstream, own, this.#parts.journal, (each) => use(this.#upstream, each)) ?? [];
+    });
+
+  /** The settings of the quotas of each client, without its key. */
+  get perClient(): { readonly className: string; readonly settings: CalendarQuotaSettings }[] {
+    return [...this.#classes.values()].flatMap(({ settings: { className, perClient } }) =>
+      perClient.map((settings) => ({ className, settings })),
+    );
+  }
+
   /** See `UpstreamQuotasParts.leaseWait`. */
   get leaseWait(): Millis {
     return this.#parts.leaseWait ?? 0;
@@ -175,6 +193,10 @@ export class ClassQuotas {
     const shared = new QuotaGroup('class', settings.shared, this.#make);
     return { shared, quotas: new ClientQuotas([shared], this.#parts.wallTimeAt), settings };
   }
+}
+
+function keyOf(className: string, client: string): string {
+  return `${className}\0${client}`;
 }
 
 function settingsOf(perClient: readonly CalendarQuotaSettings[], client: string): CalendarQuotaSettings[] {

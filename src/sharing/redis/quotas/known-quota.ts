@@ -9,7 +9,7 @@ import type { QuotaReply } from './quota-reply.ts';
 export const KEPT_AFTER: Millis = 172_800_000;
 /** The clocks here and in Redis may run differently. */
 const EXPIRY_MARGIN: Millis = 3_600_000;
-const NOTHING = { everGranted: 0, used: 0, since: 0 };
+const NOTHING = { everGranted: 0, used: 0, since: 0, resetAt: 0 };
 
 /** What a process knows of a quota that Redis counts. */
 export class KnownQuota {
@@ -74,11 +74,12 @@ export class KnownQuota {
     return returns;
   }
 
-  #note({ time, everGranted, used, terms: { since, validFor } }: QuotaReply): void {
+  #note({ time, everGranted, used, resetAt, terms: { since, validFor } }: QuotaReply): void {
     const length = this.#period.kind === 'rolling' ? 2 * this.#period.length : validFor;
     // A reply that came too late may be older than the last one. Once Redis has forgotten the counts, they begin anew.
     const hasExpired = time >= this.#keptUntil;
-    if (hasExpired || everGranted >= this.last.everGranted) this.last = { everGranted, used, since };
+    const isNewer = everGranted >= this.last.everGranted && resetAt >= this.last.resetAt;
+    if (hasExpired || isNewer) this.last = { everGranted, used, since, resetAt };
     this.#keptUntil = time + length + KEPT_AFTER - EXPIRY_MARGIN;
   }
 

@@ -12,6 +12,13 @@ export interface QuotaReply {
   readonly everGranted: number;
   /** Until the end of the window, or until the oldest requests of a rolling period cease to count. */
   readonly untilNext: Millis;
+  /** When an operator last reset the count; 0 if none did. */
+  readonly resetAt: EpochMillis;
+}
+
+/** An operator's call about a quota that Redis does not know. */
+export interface UnknownQuota {
+  readonly isUnknown: true;
 }
 
 /** The time of Redis is not in the window that the call names. */
@@ -20,10 +27,11 @@ export interface WrongWindow {
 }
 
 /** @throws TypeError if this is no reply of the script */
-export function parseQuotaReply(reply: unknown): QuotaReply | WrongWindow {
+export function parseQuotaReply(reply: unknown): QuotaReply | WrongWindow | UnknownQuota {
   if (!Array.isArray(reply)) throw new TypeError('the script of quotas has returned no list');
   const [kind, ...rest] = reply.map(String);
   const numbers = rest.map(Number);
+  if (kind === 'none') return { isUnknown: true };
   const areNumbers = numbers.every((each) => Number.isFinite(each));
   if (!areNumbers) throw new TypeError('the script of quotas has returned no numbers');
   const at = (i: number): number => numbers[i] ?? 0;
@@ -48,5 +56,6 @@ export function parseQuotaReply(reply: unknown): QuotaReply | WrongWindow {
     used: at(13),
     everGranted: at(14),
     untilNext: at(15),
+    resetAt: at(17),
   };
 }

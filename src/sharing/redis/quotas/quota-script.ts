@@ -7,7 +7,9 @@ import { CARRIED_RETRY } from '../../../core/quota/calendar/calendar-quota.ts';
  * The state of a quota is a hash: `g` parts ever granted; `s` until when none are; `pp`, `po` the pacers; `m:ID` of a process: what it
  * holds, its last call (negative if it did not know of the reset yet), its last request for parts. Of a calendar: `w` the beginning of
  * the window, `u` its count, and `lw`, `lu`, `lc` those of a later one before the clock was set back, as in `CalendarCounts`. Of a rolling
- * period: `p:START` the count of a part.
+ * period: `p:START` the count of a part. `r`: when an operator last reset the count, which begins a part of the period.
+ *
+ * A call is a `lease`; or an operator's `read` or `reset`, which have no effect on an unknown quota.
  *
  * The hash is deleted and written anew: once a script has written, Redis refuses it nothing for lack of memory.
  */
@@ -23,12 +25,16 @@ local t = redis.call('TIME')
 local at = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 if kind == 'calendar' and (at < a or at >= b) then return {'window', tostring(at)} end
 local function text(n) return string.format('%.17g', n) end
+local mode, knownReset = ARGV[22], tonumber(ARGV[23])
 local h = {}
 local flat = redis.call('HGETALL', key)
+if mode ~= 'lease' and #flat == 0 then return {'none'} end
 for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
 local function num(f) return tonumber(h[f]) end
 local g, pausedUntil = num('g') or 0, num('s') or 0
 local used, since, validFor, parts, partEnd = 0, 0, 0, {}, 0
+local resetAt = num('r') or 0
+local begunAt = resetAt <= at and resetAt or 0
 
 if kind == 'calendar' then
   local w, lw, lu, carried = num('w'), num('lw'), num('lu'), h['lc'] == '1'
@@ -42,7 +48,7 @@ if kind == 'calendar' then
     carried = false
   end
   h['w'], h['lw'], h['lu'], h['lc'] = text(a), lw and text(lw), lu and text(lu), carried and '1' or nil
-  since, validFor = a, b - at
+  since, validFor = math.max(a, begunAt), b - at
 else
   local length, size, latest = a, b, nil
   for f, v in pairs(h) do
@@ -54,7 +60,7 @@ else
     end
   end
   local ahead = latest and latest > at and latest - at or 0
-  since = math.floor(at / size) * size
+  since = math.max(math.floor(at / size) * size, begunAt)
   local keep, present = {}, nil
   table.sort(parts, function(x, y) return x[1] < y[1] end)
   for _, p in ipairs(parts) do
@@ -79,16 +85,25 @@ local function count(n)
   if kind == 'rolling' then parts[#parts][2] = parts[#parts][2] + n end
 end
 
-if knownG > g then
+local function clear(from)
+  used, resetAt, begunAt, since = 0, from, from, math.max(since, from)
+  h['lw'], h['lu'], h['lc'] = nil, nil, nil
+  if kind == 'rolling' then parts = {{since, 0}} end
+end
+
+local isCleared = knownReset > resetAt and knownReset <= at
+if isCleared then clear(knownReset) end
+if knownG > g or isCleared then
   local missing = knownUsed - used
   if kind == 'calendar' and knownSince ~= since then missing = 0 end
   if kind == 'rolling' and knownSince + a + b <= at then missing = 0 end
+  if knownSince < begunAt then missing = 0 end
   if missing > 0 then count(missing) end
-  g = knownG
+  g = math.max(g, knownG)
   pausedUntil = at + settle
 end
 count(overdrawn)
-for i = 22, #ARGV, 2 do
+for i = 24, #ARGV, 2 do
   local from, n = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
   if kind == 'calendar' then
     if from == since then used = math.max(0, used - n) end
@@ -102,6 +117,7 @@ for i = 22, #ARGV, 2 do
     end
   end
 end
+if mode == 'reset' then clear(at) end
 if pausedUntil > at + settle then pausedUntil = at end
 
 local function limitFor(priority) return priority and limit or limit - reserve end
@@ -114,6 +130,7 @@ local function rate(priority)
 end
 if rate(true) > 0 then sharing = math.max(sharing, 2000 / rate(true)) end
 
+local begins = kind == 'calendar' and since or begunAt
 local members, sharers, heldByOthers, carried = 1, 0, 0, 0
 for f, v in pairs(h) do
   if string.sub(f, 1, 2) == 'm:' then
@@ -123,7 +140,7 @@ for f, v in pairs(h) do
     elseif f ~= 'm:' .. me then
       members = members + 1
       heldByOthers = heldByOthers + hold
-      if kind == 'calendar' and calledAt < a then carried = carried + hold end
+      if calledAt < begins then carried = carried + hold end
       if math.abs(at - wantedAt) <= sharing then sharers = sharers + 1 end
     end
   end
@@ -177,11 +194,14 @@ end
 h['g'], h['u'] = text(g), kind == 'calendar' and text(used) or nil
 h['s'] = pausedUntil > at and text(pausedUntil) or nil
 h['pp'], h['po'] = pp and text(pp), po and text(po)
+h['r'] = resetAt > 0 and text(resetAt) or nil
 local mine = h['m:' .. me]
 local wantedAt = want > 0 and at or (mine and tonumber(string.match(mine, '(%S+)$'))) or 0
 local mySince = tonumber(ARGV[21])
-local isUnaware = kind == 'calendar' and held > 0 and mySince ~= 0 and mySince ~= since
-h['m:' .. me] = (held + granted + ofReserve) .. ' ' .. text(isUnaware and -at or at) .. ' ' .. text(wantedAt)
+local isUnaware = held > 0 and mySince ~= 0 and (mySince < begunAt or (kind == 'calendar' and mySince ~= since))
+if mode == 'lease' then
+  h['m:' .. me] = (held + granted + ofReserve) .. ' ' .. text(isUnaware and -at or at) .. ' ' .. text(wantedAt)
+end
 if math.abs(at - wantedAt) <= sharing then sharers = sharers + 1 end
 if kind == 'rolling' then
   for _, p in ipairs(parts) do if p[2] > 0 then h['p:' .. text(p[1])] = text(p[2]) end end
@@ -191,9 +211,11 @@ for f, v in pairs(h) do
   all[#all + 1] = f
   all[#all + 1] = v
 end
-redis.call('DEL', key)
-redis.call('HSET', key, unpack(all))
-redis.call('PEXPIRE', key, math.ceil((kind == 'calendar' and b - at or a * 2) + tonumber(ARGV[20])))
+if mode ~= 'read' then
+  redis.call('DEL', key)
+  redis.call('HSET', key, unpack(all))
+  redis.call('PEXPIRE', key, math.ceil((kind == 'calendar' and b - at or a * 2) + tonumber(ARGV[20])))
+end
 local paused = math.max(0, pausedUntil - at)
 local function list(priority)
   local least = carried > 0 and left(priority) <= 0 and math.max(paused, ${CARRIED_RETRY}) or paused
@@ -208,5 +230,5 @@ if kind == 'rolling' then
   end
 end
 return {'ok', text(at), text(granted), text(ofReserve), text(since), text(validFor), o1, o2, o3, p1, p2, p3,
-  text(sharers), text(heldByOthers), text(used), text(g), text(oldest), paused > 0 and '1' or '0'}
+  text(sharers), text(heldByOthers), text(used), text(g), text(oldest), paused > 0 and '1' or '0', text(resetAt)}
 `;

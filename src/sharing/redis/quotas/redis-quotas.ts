@@ -4,15 +4,15 @@ import {
   SILENT_AFTER,
 } from '../../../core/quota/calendar/calendar-quota.ts';
 import { calendarWindow } from '../../../core/quota/calendar/calendar-window.ts';
-import type { EpochMillis } from '../../../core/quota/calendar/quota-period.ts';
+import { type EpochMillis, periodId } from '../../../core/quota/calendar/quota-period.ts';
 import { RecencyMap } from '../../../core/collections/recency-map.ts';
 import { MAX_CLIENTS } from '../../../core/quota/clients/class-quotas.ts';
 import type { Clock, Millis } from '../../../core/scalars.ts';
 import { MAX_LATENESS } from '../../../core/rate/pacer.ts';
-import type { CallKeeper, QuotaCall, QuotaTerms } from '../../quotas/quota-protocol.ts';
+import type { CallKeeper, QuotaCall } from '../../quotas/quota-protocol.ts';
 import type { RedisKeyConnection } from '../keys/redis-key-commands.ts';
 import { KEPT_AFTER, KnownQuota } from './known-quota.ts';
-import { parseQuotaReply } from './quota-reply.ts';
+import { parseQuotaReply, type QuotaReply, type UnknownQuota } from './quota-reply.ts';
 import { LEASE_QUOTA } from './quota-script.ts';
 
 /** The layout of what is stored. */
@@ -34,6 +34,14 @@ export interface RedisQuotasParts {
   readonly maxClientCounts?: () => number;
 }
 
+interface QuotaScriptCall {
+  readonly mode: 'lease' | 'read' | 'reset';
+  readonly key: string;
+  readonly known: KnownQuota;
+  readonly call: QuotaCall;
+  readonly settings: CalendarQuotaSettings;
+}
+
 /** The keeper of quotas that replicas share: Redis counts them. */
 export class RedisQuotas {
   readonly #parts: RedisQuotasParts;
@@ -47,12 +55,33 @@ export class RedisQuotas {
   }
 
   readonly call: CallKeeper = (call, onTerms, settings) => {
-    const { prefix } = this.#parts;
-    const key = `${prefix}:{${call.upstream}/quotas}:${LAYOUT}:${call.name}:${call.period}`;
-    if (call.key === undefined) return this.#run(key, this.#knownAs(key, settings), call, settings, onTerms, true);
-    const keyOfClient = `${key}:${call.key}`;
-    this.#run(keyOfClient, this.#knownOfClient(keyOfClient, settings), call, settings, onTerms, true);
+    const key = this.#keyOf(call);
+    const known = call.key === undefined ? this.#knownAs(key, settings) : this.#knownOfClient(key, settings);
+    this.#run({ mode: 'lease', key, known, call, settings }, (reply, now) => {
+      onTerms(reply && 'terms' in reply ? known.onReply(reply, call.upstream, settings, now) : undefined);
+    });
   };
+
+  /** An operator's call about the quota of a client. Resolves with undefined if Redis does not respond. */
+  inspect(
+    mode: 'read' | 'reset',
+    upstream: string,
+    settings: CalendarQuotaSettings,
+  ): Promise<QuotaReply | UnknownQuota | undefined> {
+    const { name, key: client, period } = settings;
+    const call: QuotaCall = {
+      ...{ upstream, name, key: client, period: periodId(period), want: 0, isOrdinary: false, mayUseReserve: false },
+      ...{ overdrawn: 0, returns: [], held: 0 },
+    };
+    // What this process knows of it is restored by its calls that lease parts.
+    const known = new KnownQuota(period, this.#parts.wallClock);
+    return new Promise((resolve) => this.#run({ mode, key: this.#keyOf(call), known, call, settings }, resolve));
+  }
+
+  #keyOf({ upstream, name, period, key }: QuotaCall): string {
+    const ofAll = `${this.#parts.prefix}:{${upstream}/quotas}:${LAYOUT}:${name}:${period}`;
+    return key === undefined ? ofAll : `${ofAll}:${key}`;
+  }
 
   #knownAs(key: string, { period }: CalendarQuotaSettings): KnownQuota {
     let known = this.#known.get(key);
@@ -70,19 +99,18 @@ export class RedisQuotas {
     return known;
   }
 
+  /** @param onDone undefined: Redis has not responded, or its time was in another window twice */
   #run(
-    key: string,
-    known: KnownQuota,
-    call: QuotaCall,
-    settings: CalendarQuotaSettings,
-    onTerms: (terms: QuotaTerms | undefined) => void,
-    mayRepeat: boolean,
+    request: QuotaScriptCall,
+    onDone: (reply: QuotaReply | UnknownQuota | undefined, now: Millis) => void,
+    mayRepeat = true,
   ): void {
+    const { key, known, call } = request;
     const { client, requests } = this.#parts.connection;
     const command: unknown = Reflect.get(client, COMMAND);
     if (typeof command !== 'function') throw new TypeError(`ioredis has not defined the command ${COMMAND}`);
     const returns = [...call.returns, ...known.takeLateReturns()];
-    const args = this.#argsOf(known, { ...call, returns }, settings);
+    const args = this.#argsOf({ ...request, call: { ...call, returns } });
     let isLate = false;
     requests.send({
       op: 'quota',
@@ -93,29 +121,29 @@ export class RedisQuotas {
         isLate = result.kind === 'lost';
         if (result.kind === 'lost') {
           if (result.isUnsent) known.keepReturns(returns);
-          return onTerms(undefined);
+          return onDone(undefined, now);
         }
         const reply = result.response;
-        if ('terms' in reply) return onTerms(known.onReply(reply, call.upstream, settings, now));
+        if (!('wrongWindowAt' in reply)) return onDone(reply, now);
         known.setTime(reply.wrongWindowAt, now);
         // Nothing was done. The next window may just have begun.
-        if (mayRepeat) return this.#run(key, known, { ...call, returns }, settings, onTerms, false);
+        if (mayRepeat) return this.#run({ ...request, call: { ...call, returns } }, onDone, false);
         known.keepReturns(returns);
-        onTerms(undefined);
+        onDone(undefined, now);
       },
     });
   }
 
-  #argsOf(known: KnownQuota, call: QuotaCall, settings: CalendarQuotaSettings): string[] {
+  #argsOf({ mode, known, call, settings }: QuotaScriptCall): string[] {
     const { limit, reserve, pace, period } = settings;
     const window = periodArgs(period, known.timeAt(this.#parts.clock.now()));
-    const { everGranted, used, since } = known.lastUnexpired(this.#parts.clock.now());
+    const { everGranted, used, since, resetAt } = known.lastUnexpired(this.#parts.clock.now());
     const flag = (isSet: boolean): number => (isSet ? 1 : 0);
     return [
       ...[this.#parts.owner, period.kind, ...window, limit, reserve, pace],
       ...[call.want, flag(call.isOrdinary), flag(call.mayUseReserve), call.overdrawn, call.held],
       ...[everGranted, used, since, SETTLE_TIME, SILENT_AFTER, SHARER_WINDOW, MAX_LATENESS, KEPT_AFTER],
-      call.since ?? 0,
+      ...[call.since ?? 0, mode, resetAt],
       ...call.returns.flatMap((each) => [each.since, each.count]),
     ].map(String);
   }
