@@ -1,3 +1,4 @@
+import type { CostSettlement } from '../cost/cost-settlement.ts';
 import type { Gate } from './gate.ts';
 import type { RetryAdmission } from './retry-admission.ts';
 import type { AdmissionResult, Ticket } from './ticket.ts';
@@ -21,6 +22,7 @@ export interface ExchangeGate
   > {
   readonly retries: Pick<RetryAdmission, 'reserve' | 'cancel' | 'retryAfterRejection' | 'findOtherAccount'>;
   readonly connections: Pick<UpstreamConnections, 'onClaimed' | 'onReleased'>;
+  readonly costs: Pick<CostSettlement, 'settle'>;
 }
 
 /** Connections of bypassing requests count towards no client's share. */
@@ -40,6 +42,7 @@ export class BypassGate implements ExchangeGate {
   readonly #gate: Gate;
   readonly retries: ExchangeGate['retries'];
   readonly connections: ExchangeGate['connections'];
+  readonly costs: ExchangeGate['costs'] = { settle: () => false };
   readonly #admitted = new Set<Ticket>();
   readonly #activeByAddress = new CounterMap();
 

@@ -2,6 +2,7 @@ import { accountsFor, beginUse, limitsAfterOutcome, ticketsToMove } from '../acc
 import { recordAccountOutcome } from '../accounts/record-account-outcome.ts';
 import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
 import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
+import { CostSettlement } from '../cost/cost-settlement.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import type { GateView } from '../events/gate-views.ts';
 import { readGateView } from '../events/read-gate-view.ts';
@@ -45,6 +46,7 @@ export class Gate {
   readonly #waitQueue: WaitQueue;
   readonly retries: RetryAdmission;
   readonly connections: UpstreamConnections;
+  readonly costs: CostSettlement;
 
   constructor(store: GateStore, emit: EventSink, mode: EnforcementMode = 'enforce') {
     this.#store = store;
@@ -52,6 +54,7 @@ export class Gate {
     this.mode = mode;
     this.#waitQueue = new WaitQueue(store, emit);
     this.retries = new RetryAdmission(store, this.#waitQueue, this);
+    this.costs = new CostSettlement(store, this.#waitQueue);
     this.connections = new UpstreamConnections(store, this.#waitQueue, this);
   }
 
@@ -89,7 +92,7 @@ export class Gate {
   onOutcome(ticket: Ticket, outcome: AttemptOutcome, now: Millis): Limit | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
-    settleCount(ticket, outcome.kind === 'error' && !outcome.sent);
+    settleCount(ticket, outcome, now);
     const excluded = recordAccountOutcome(context, outcome, now);
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);
@@ -179,10 +182,7 @@ export class Gate {
 
     const heldFor = clientHeldUntil(clients, ticket, slot, now) - now;
     ticket.maxWait = undefined;
-    if (heldFor > 0) {
-      ticket.estimatedWait = heldFor;
-      return this.#refuse(ticket, slot, 'held', heldFor, now);
-    }
+    if (heldFor > 0) return this.#refuse(ticket, slot, 'held', (ticket.estimatedWait = heldFor), now);
 
     for (const each of ticket.limits) this.#waitQueue.advance(each, now);
     if (ticket.isSentExternally) presumeAccepted(ticket.limits, now);

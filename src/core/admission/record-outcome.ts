@@ -89,7 +89,7 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   if (!limit.mayBeOverrun(sentAt)) {
     // Requests sent after this one have used some of what remains. At an outer limit they are not counted.
     const isCounted = limit === innermostUpstreamLimit(ticket);
-    const uncounted = isCounted ? meter.sendCount - sendNumber : 0;
+    const uncounted = isCounted ? (meter.sendCount - sendNumber) * (meter.meanCost ?? 1) : 0;
     const left = Math.max(0, remaining - uncounted);
     const counted = left === remaining ? quota : { ...quota, remaining: left, reportedRemaining: remaining };
     return applyQuota(store, limit, ticket, counted, response.status, now);
@@ -153,6 +153,7 @@ function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Li
     activeClients: limit.ref.scope === 'upstream' ? upstream.activeClients.count(now) : 1,
     overrun: limit.mayBeOverrun(ticket.sentAt),
     attributes: ticket.attributes,
+    cost: ticket.costAt(limit.ref),
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.onRejected(rejection, now);
@@ -188,7 +189,7 @@ function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now
   const existing = store.findLimit(ref); // created by another rejection while this request was in flight
   if (existing !== undefined) return existing;
   const limit = store.findOrCreateLimit(ref);
-  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now), now);
+  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now) * ticket.costAt(ref), now);
   return limit;
 }
 

@@ -1,3 +1,5 @@
+import { refundCosts } from '../cost/cost-settlement.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { releasePlaces } from '../limits/limit-places.ts';
 import { attributesFor, NO_LIMITS, NO_QUOTAS, type Ticket } from './ticket.ts';
@@ -13,7 +15,8 @@ export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   for (const limit of ticket.limits) {
     const { demand, meter, places } = limit;
     demand?.returns?.remove(ticket.fairnessKey);
-    if (meter.take(now, due, attributesFor(meter, ticket))) ticket.probedLimits = [...ticket.probedLimits, limit];
+    const isProbe = meter.take(now, due, attributesFor(meter, ticket), ticket.costAt(limit.ref));
+    if (isProbe) ticket.probedLimits = [...ticket.probedLimits, limit];
     if (places === undefined || meter.concurrencyLimit === undefined) continue;
     places.hold(ticket.fairnessKey, now);
     ticket.heldPlaces = [...ticket.heldPlaces, places];
@@ -57,7 +60,8 @@ export function countSend(ticket: Ticket, now: Millis): void {
 }
 
 /** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
-export function settleCount(ticket: Ticket, isUnsent: boolean): void {
-  if (isUnsent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
+export function settleCount(ticket: Ticket, outcome: AttemptOutcome, now: Millis): void {
+  refundCosts(ticket, outcome, now);
+  if (outcome.kind === 'error' && !outcome.sent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
   ticket.countedQuotas = NO_QUOTAS;
 }

@@ -1,6 +1,7 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
+import type { RequestCosts } from '../cost/request-costs.ts';
 import type { GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -75,6 +76,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
    * a poor probe: a slow client would make everybody wait. Set before each request for admission.
    */
   isBodyReceived = true;
+  /** What it costs; undefined: one unit at each limit. */
+  costs: RequestCosts | undefined = undefined;
   /** Undefined before the request arrives and after its exchange ends. */
   clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
@@ -178,6 +181,11 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The request may have an effect, by its method and its path. */
   get isWrite(): boolean {
     return false;
+  }
+
+  /** What it is charged at a limit, in units; ≥ 0 and finite. */
+  costAt({ nested }: LimitRef): number {
+    return this.costs === undefined ? 1 : this.costs.at(nested);
   }
 
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */

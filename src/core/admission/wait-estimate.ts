@@ -137,7 +137,14 @@ function waitForToken(
   const yielding = mayYield ? slots.yieldingPlaces(limit) : 0;
   const [delay, lacking] =
     yielding > 0 ? [0, Math.max(0, turns + 1 - yielding)] : [expectedDelayAt(limit, ticket, now), turns];
-  return delay + (lacking === 0 ? 0 : (1000 * lacking) / limit.meter.rate(now));
+  const units = lacking * (limit.meter.meanCost ?? 1) + unitsOwedBy(ticket, limit);
+  return delay + (units === 0 ? 0 : (1000 * units) / limit.meter.rate(now));
+}
+
+/** The units that others get before the request because of what earlier requests of its client have cost. */
+function unitsOwedBy({ costs, clientSlot, addressGroup, limits }: Ticket, limit: Limit): number {
+  if (costs === undefined || clientSlot === undefined || limit !== limits.at(-1)) return 0;
+  return limit.queue.unitsOwed(clientSlot, addressGroup);
 }
 
 /**

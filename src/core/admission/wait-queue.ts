@@ -147,7 +147,8 @@ export class WaitQueue {
     if (!hasTokens) {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
-        bottleneck.scheduler.onServed(ticket.fairnessKey, convertWeight(weight, ticket, limit, bottleneck));
+        const shared = convertWeight(weight, ticket, limit, bottleneck);
+        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, ticket.costAt(bottleneck.ref));
       }
       takeTokens(ticket, due, now);
     }

@@ -109,9 +109,9 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
     return true;
   }
 
-  /** The turn is over; the next one begins. */
-  beginTurn(tagOrder: number): void {
-    this.startTag = this.finishTag;
+  /** The turn is over; the next one begins. @param cost in units: what it exceeds one by delays the next turn */
+  beginTurn(tagOrder: number, cost: number): void {
+    this.startTag = this.finishTag + (cost - 1) / this.weight;
     this.tagOrder = tagOrder;
     this.#next = undefined;
     if (!this.followFirst()) this.finishTag = this.startTag + 1 / this.weight;

@@ -72,10 +72,18 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     else this.#entries.update(group);
   }
 
-  /** The turn of a group is over; its next one begins. */
-  beginTurn(group: FairQueueGroup<W>, tagOrder: number): void {
+  /** Moves the next turn of a flow or group in virtual time, but not before `earliest`. */
+  postpone(entry: FairQueueEntry<W>, by: number, earliest: number): void {
+    const moved = Math.max(earliest, entry.finishTag + by) - entry.finishTag;
+    entry.finishTag += moved;
+    if (entry instanceof FairQueueGroup) entry.startTag += moved;
+    if (entry.heapIndex >= 0) this.#entries.update(entry);
+  }
+
+  /** The turn of a group is over; its next one begins. @param cost of the turn, in units */
+  beginTurn(group: FairQueueGroup<W>, tagOrder: number, cost: number): void {
     const { weight } = group;
-    group.beginTurn(tagOrder);
+    group.beginTurn(tagOrder, cost);
     this.totalWeight += group.weight - weight;
     if (group.members.size === 0) this.#entries.remove(group);
     else this.#entries.update(group);

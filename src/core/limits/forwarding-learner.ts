@@ -15,8 +15,8 @@ export class ForwardingLearner<L extends Learner> implements Learner {
     this.learnedMeter = learnedMeter;
   }
 
-  onSent(now: Millis): number {
-    return this.learnedMeter.onSent(now);
+  onSent(now: Millis, cost?: number): number {
+    return this.learnedMeter.onSent(now, cost);
   }
 
   onResponse(now: Millis): void {

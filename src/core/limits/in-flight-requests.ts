@@ -16,8 +16,9 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     ticket.sentCredential = ticket.account.credential;
     ticket.account.inFlight += 1;
   }
-  for (const { meter, isClassLimit } of ticket.limits) {
-    const inFlightAtSend = meter.onSent(now);
+  ticket.costs?.onSent();
+  for (const { meter, isClassLimit, ref } of ticket.limits) {
+    const inFlightAtSend = meter.onSent(now, ticket.costAt(ref));
     if (isClassLimit) continue;
     ticket.inFlightAtSend = inFlightAtSend;
     ticket.sendNumber = meter.sendCount;

@@ -115,7 +115,8 @@ export class Limit extends ReturnSlots implements HeapItem {
   /** Removes a ticket that is being served. @param weight its present one in this queue */
   serve(ticket: Ticket, weight: number): void {
     this.queue.updateWeight(ticket, weight, weightInAddress(weight, ticket));
-    this.queue.take(ticket);
+    // Where it waits only for a connection, it has its tokens: it counts as one request.
+    this.queue.take(ticket, ticket.limits.at(-1) === this ? ticket.costAt(this.ref) : 1);
     this.#onDequeued(ticket, ticket.wholeWeight);
   }
 

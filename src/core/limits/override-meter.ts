@@ -3,13 +3,12 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import type { FailedSend, RejectedSend, SettledCost } from '../rate/failed-send.ts';
 import { Pacer } from '../rate/pacer.ts';
 import { ForwardingLearner } from './forwarding-learner.ts';
 import type { Meter } from './meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { NO_OVERRIDE } from './operator-override.ts';
-import { returnRateOf } from './return-slots.ts';
 
 /** The Retry-After of a request that is refused during an operator's block without a known end. */
 const UNKNOWN_END_RETRY_AFTER: Millis = 30_000;
@@ -44,8 +43,6 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.#isBlockedByOperator;
   }
 
-  // — MeterView —
-
   /** While pinned, a learned block does not apply: requests pass. */
   get phase(): LimitState {
     if (this.#isBlockedByOperator) return 'blocked';
@@ -78,6 +75,10 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.pinnedRate === undefined ? this.learnedMeter.cooldownUntil : undefined;
   }
 
+  get meanCost(): number {
+    return this.learnedMeter.meanCost ?? 1;
+  }
+
   get sendCount(): number {
     return this.learnedMeter.sendCount;
   }
@@ -91,7 +92,7 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
   }
 
   returnRate(now: Millis, weight: number): PerSecond {
-    return this.pinnedRate ?? returnRateOf(this.learnedMeter, now, weight);
+    return this.pinnedRate ?? this.learnedMeter.returnRate?.(now, weight) ?? this.learnedMeter.rate(now);
   }
 
   sharedRate(now: Millis): PerSecond {
@@ -128,8 +129,6 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.learnedMeter.quotaOwner(now);
   }
 
-  // — Pacing —
-
   isHeldBack(now: Millis, attributes?: RequestAttributes): boolean {
     if (this.#isBlockedByOperator) return true;
     return this.pinnedRate === undefined
@@ -161,12 +160,17 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.learnedMeter.probeOverdueFor(now, attributes);
   }
 
-  take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
+  take(now: Millis, due: Millis, attributes?: RequestAttributes, cost?: number): boolean {
     const { pinnedRate } = this;
-    if (pinnedRate === undefined) return this.learnedMeter.take(now, due, attributes);
+    if (pinnedRate === undefined) return this.learnedMeter.take(now, due, attributes, cost);
     this.#reservedTokens += 1;
-    this.#pacer.take(due, pinnedRate);
+    this.#pacer.take(due, pinnedRate, cost);
     return false;
+  }
+
+  settle(settled: SettledCost, now: Millis): void {
+    if (this.pinnedRate !== undefined) this.#pacer.settle(settled.charged, settled.actual, now, this.pinnedRate);
+    this.learnedMeter.settle?.(settled, now);
   }
 
   release(): void {
@@ -182,8 +186,6 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     this.#upstreamStopUntil = Number.NEGATIVE_INFINITY;
     this.learnedMeter.probeNow?.(now);
   }
-
-  // — Learner: what an override changes —
 
   /** While pinned, no cut takes effect and none is reported. A rejection above the learned rate is no evidence against it. */
   override onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {

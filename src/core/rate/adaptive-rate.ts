@@ -4,10 +4,10 @@ import type { ActiveBlock } from './breaker/active-block.ts';
 import { leaveBlock, rateAfterBlock, startBlock } from './breaker/apply-block.ts';
 import { Breaker } from './breaker/breaker.ts';
 import type { RateDecrease } from './decrease.ts';
-import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
+import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection, recordSendCost } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
 import { type EndedSend, InFlightLimiter } from './in-flight-limiter.ts';
-import { detectPlaces, discardPlaces } from './place-detection.ts';
+import { detectPlaces, discardPlaces, placeRate, timeToNextEnd } from './place-detection.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
 import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
@@ -65,7 +65,7 @@ export class AdaptiveRate {
   get pace(): PerSecond {
     const { pace } = this.inFlightLimiter;
     if (pace === undefined) return this.breaker.unblockedRate(this.state);
-    return clamp(pace, this.settings.minRate, this.settings.maxRate);
+    return clamp(pace * this.state.meanCost, this.settings.minRate, this.settings.maxRate);
   }
 
   get ceiling(): PerSecond {
@@ -86,7 +86,7 @@ export class AdaptiveRate {
   /** As `delay`, but with an estimate of when the other request ends. */
   expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
     if (this.breaker.isHeldBack(attributes)) return this.breaker.expectedBlockTime(now, attributes);
-    return this.inFlightLimiter.isFull ? 1000 / Math.min(this.state.rate, this.inFlightLimiter.throughput) : 0;
+    return this.inFlightLimiter.isFull ? timeToNextEnd(this) : 0;
   }
 
   /** Admits a request whose `delay` is 0. Returns whether it is the probe of a block. */
@@ -109,8 +109,9 @@ export class AdaptiveRate {
   }
 
   /** Returns how many requests are in flight, this one included. */
-  onSent(now: Millis): number {
-    this.history.onSent(now);
+  onSent(now: Millis, cost?: number): number {
+    this.history.onSent(now, cost);
+    recordSendCost(this.state, cost);
     return this.inFlightLimiter.onSent(now);
   }
 
@@ -134,7 +135,7 @@ export class AdaptiveRate {
   /** A rejection that counts against this limit. Returns the cause if the rate was cut or the limit blocked. */
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
     const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
-    this.history.onRejected(sentAt);
+    this.history.onRejected(sentAt, rejection.cost);
     this.inFlightLimiter.discountEnd();
     // A rejection within a partial block says nothing about the rate outside it.
     if (this.breaker.isInBlockedPart(attributes)) return this.breaker.onProbeFailed(rejection, now);
@@ -145,13 +146,10 @@ export class AdaptiveRate {
     recordRejection(this.state, sentAt, now);
     const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
     if (!isBackground) recordLimitRejection(this.state, this.#rules, overrun ? undefined : retryAfterMs, now);
-    const cost = (retryAfterMs ?? 0) / 1000 / Math.max(1, activeClients);
-    if (retryAfterMs !== undefined) this.#rules.recordRejectionCost(this.state, cost);
+    const seconds = (retryAfterMs ?? 0) / 1000 / Math.max(1, activeClients);
+    if (retryAfterMs !== undefined) this.#rules.recordRejectionCost(this.state, seconds);
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(rejection, now);
-    if (this.state.phase === 'blocked') {
-      this.breaker.widen(attributes);
-      return undefined;
-    }
+    if (this.state.phase === 'blocked') return this.breaker.widen(attributes);
     this.inFlightLimiter.onRejected(now);
     const cause =
       isBackground || this.#rules.isSameEpoch(this.state, sentAt) ? undefined : this.#decrease(rejection, now);
@@ -178,7 +176,7 @@ export class AdaptiveRate {
    */
   advance(now: Millis, queued: boolean, feedbackLag: Millis = 0): void {
     const state = this.state;
-    if (state.phase !== 'blocked') state.rate = this.inFlightLimiter.turnoverRate ?? state.rate;
+    if (state.phase !== 'blocked') state.rate = placeRate(this) ?? state.rate;
     clampToSettings(state, this.settings);
     this.breaker.blocks.removeUnused(now);
     this.inFlightLimiter.advance(now - feedbackLag);

@@ -3,7 +3,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { RevertibleRateState, RateSettings, RateState } from './rate-state.ts';
 import { cutByPenalty } from './penalty.ts';
-import { clamp, feedbackDelay, smoothRtt } from './rate-state.ts';
+import { adjustMeanCost, clamp, feedbackDelay, smoothRtt } from './rate-state.ts';
 
 /** δ: the size of a small cut, and how far growth goes above the ceiling within half of K. */
 export const DELTA = 0.05;
@@ -11,7 +11,7 @@ export const DELTA = 0.05;
 const MIN_EPOCH: Millis = 200;
 /** The deepest single cut: rejections arrive sooner than successes, so that their share is overestimated. */
 const MAX_DECREASE_TO = 0.7;
-/** The least first ceiling: a 429 after few accepted requests says little about the rate. */
+/** The least first ceiling, in requests: a 429 after few accepted requests says little about the rate. */
 const MIN_FIRST_CEILING: PerSecond = 5;
 /** The shortest span over which a rate is measured: a burst is no rate. */
 const MIN_MEASURED_SPAN: Millis = 250;
@@ -41,8 +41,8 @@ const REOPENED_SPAN: Millis = 120_000;
  * become unlimited too soon, the cut is a small one of its rate before, at which nothing was rejected.
  */
 export function computeFirstDecrease(state: RateState, recent: SendHistory, now: Millis): RateDecrease {
-  const { rate, reopenedAt, rateBeforeReopening } = state;
-  const ceiling = Math.min(rate, Math.max(MIN_FIRST_CEILING, recentAcceptedRate(recent, now)));
+  const { rate, reopenedAt, rateBeforeReopening, meanCost } = state;
+  const ceiling = Math.min(rate, Math.max(MIN_FIRST_CEILING * meanCost, recentAcceptedRate(recent, now)));
   const before = Math.min(rate, now - reopenedAt <= REOPENED_SPAN ? rateBeforeReopening : 0);
   if (before > ceiling) return { rate: (1 - DELTA) * before, ceiling: before, cause: 'first' };
   return { rate: 0.9 * ceiling, ceiling, cause: 'first' };
@@ -136,6 +136,15 @@ export function applyDecrease(
   state.rejectedSinceDecrease = 0;
   state.recentAccepted = 0;
   state.recentRejected = 0;
+}
+
+/** The mean cost is that of about so many sends. */
+const COST_SPAN = 32;
+
+/** Records the cost of a send, 1 unit when absent. */
+export function recordSendCost(state: RateState, cost = 1): void {
+  state.costSamples = Math.min(state.costSamples + 1, COST_SPAN);
+  adjustMeanCost(state, cost - state.meanCost);
 }
 
 /** Records a response that is no rejection. */

@@ -27,6 +27,19 @@ export interface RejectedSend extends FailedSend {
   readonly inFlightAtSend: number;
   /** The number of active clients at the limit. Its Retry-After holds only one of them. */
   readonly activeClients: number;
+  /** Its units at this limit; 1 when absent. */
+  readonly cost?: number;
+}
+
+/** What a request has cost at one limit, once that is known. */
+export interface SettledCost {
+  readonly sentAt: Millis;
+  /** What it was charged, in units. */
+  readonly charged: number;
+  /** What the upstream counted, in units; ≥ 0 and finite. */
+  readonly actual: number;
+  /** It was rejected and counted as such: only its charge is given back. */
+  readonly isRejected: boolean;
 }
 
 /** A request that ended with a response or failed, as far as its latency says something. */

@@ -2,10 +2,11 @@
 
 import type { Millis } from '../scalars.ts';
 import type { AdaptiveRate } from './adaptive-rate.ts';
-import type { LateLatency } from './failed-send.ts';
+import type { LateLatency, SettledCost } from './failed-send.ts';
 import type { RateDecrease } from './decrease.ts';
 import { isCalm } from './growth.ts';
 import { reviseFirstDecrease } from './decrease.ts';
+import { adjustMeanCost } from './rate-state.ts';
 import { detectPlaces } from './place-detection.ts';
 
 /**
@@ -48,6 +49,12 @@ export function learnLatency(
   if (!hasFailed) return inFlightLimiter.onAnswer(ended, unanswered);
   inFlightLimiter.onTimeout(ended, unanswered);
   return false;
+}
+
+/** Learns what an accepted request has cost. */
+export function learnCost({ history, state }: AdaptiveRate, { sentAt, charged, actual }: SettledCost): void {
+  history.onSettled(sentAt, actual - charged);
+  adjustMeanCost(state, actual - charged);
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

@@ -38,7 +38,7 @@ export type LimitFinding =
 /** The part of the state that a cut changes, and that a block may restore. */
 export interface RevertibleRateState {
   phase: LimitState;
-  /** Requests a second; Infinity while no limit has been met and none is set. */
+  /** Units a second, requests unless a cost is configured; Infinity while no limit has been met and none is set. */
   rate: PerSecond;
   /** The rate at which the limit was last met. */
   ceiling: PerSecond;
@@ -87,6 +87,9 @@ export interface RateState extends RevertibleRateState {
   smoothedRtt: Millis;
   /** The same for rejections: some upstreams delay them. */
   rejectionRtt: Millis;
+  /** Units of a request, > 0, averaged over the last sends; and how many sends that are. */
+  meanCost: number;
+  costSamples: number;
 }
 
 export function makeRateState(settings: RateSettings): RateState {
@@ -120,6 +123,8 @@ export function makeRateState(settings: RateSettings): RateState {
     consecutiveRejections: 0,
     smoothedRtt: 0,
     rejectionRtt: 0,
+    meanCost: 1,
+    costSamples: 0,
   };
 }
 
@@ -132,6 +137,13 @@ export const MAX_GROWTH_PERIOD: Millis = 60_000;
 /** RFC 6298: the first sample is the average, and each later one has a weight of 1/8. */
 export function smoothRtt(smoothed: Millis, rtt: Millis): Millis {
   return smoothed === 0 ? rtt : smoothed + (rtt - smoothed) / 8;
+}
+
+const MIN_MEAN_COST = 0.001;
+
+/** Corrects the mean: the cost of one of its sends differs by this much. */
+export function adjustMeanCost(state: RateState, difference: number): void {
+  state.meanCost = Math.max(MIN_MEAN_COST, state.meanCost + difference / Math.max(1, state.costSamples));
 }
 
 /** A longer response time is not delay of feedback but slow processing. Growth must not wait for it. */
@@ -157,8 +169,9 @@ export function clampToSettings(state: RateState, settings: RateSettings): void 
     else if (state.rate < minRate) state.rate = minRate;
     if (state.ceiling > maxRate) state.ceiling = maxRate;
   } else if (initialRate !== undefined) {
-    const { smoothedRtt, rejectionRtt, backgroundShare } = state;
-    Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt, backgroundShare });
+    const { smoothedRtt, rejectionRtt, backgroundShare, meanCost, costSamples } = state;
+    const kept = { smoothedRtt, rejectionRtt, backgroundShare, meanCost, costSamples };
+    Object.assign(state, makeRateState(settings), kept);
   } else if (state.rate !== maxRate) {
     state.rate = maxRate;
     state.ceiling = maxRate;
@@ -166,19 +179,21 @@ export function clampToSettings(state: RateState, settings: RateSettings): void 
   }
 }
 
-/** Discards what was learned, except for round-trip times. */
+/** Discards what was learned, except for round-trip times and costs. */
 export function resetToSettings(state: RateState, settings: RateSettings): void {
-  const { smoothedRtt, rejectionRtt } = state;
-  Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt });
+  const { smoothedRtt, rejectionRtt, meanCost, costSamples } = state;
+  Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt, meanCost, costSamples });
 }
 
-/** Makes the limit unlimited. Keeps round-trip times and the background share. @param rateBefore see `rateBeforeReopening` */
+/** Makes the limit unlimited. Keeps round-trip times, costs and the background share. @param rateBefore see `rateBeforeReopening` */
 export function resetToUnlimited(state: RateState, settings: RateSettings, rateBefore: PerSecond, now: Millis): void {
-  const { smoothedRtt, rejectionRtt, backgroundShare } = state;
+  const { smoothedRtt, rejectionRtt, backgroundShare, meanCost, costSamples } = state;
   Object.assign(state, makeRateState({ ...settings, initialRate: undefined }), {
     smoothedRtt,
     rejectionRtt,
     backgroundShare,
+    meanCost,
+    costSamples,
     reopenedAt: now,
     rateBeforeReopening: rateBefore,
   });

@@ -93,7 +93,7 @@ export class AuthoritativeLimit<Member> {
   /** Removes all that a member had: tokens, requests in flight, and the probe. */
   removeMember(reporter: UsageReporter<Member>): void {
     this.reclaim(reporter);
-    this.meter.adjustInFlight(-reporter.inFlight, -reporter.unanswered); // nobody knows how long they take
+    this.meter.adaptiveRate.inFlightLimiter.adjustCount(-reporter.inFlight, -reporter.unanswered); // nobody knows how long they take
     reporter.inFlight = 0;
     reporter.unanswered = 0;
     if (this.#probingMember === reporter.memberId) this.#abandonProbe();

@@ -107,11 +107,14 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   // Demand is not known per nested limit, so it is compared with the rate of the outermost one.
   const outermost = ticket.limits[0] ?? limit;
   const quotaRate = ticket.quotas?.rate(ticket, now) ?? Number.POSITIVE_INFINITY;
-  const learnedRate = Math.min(returnRateOf(outermost.meter, now, ticket.weight), quotaRate);
+  const relativeCost = relativeCostAt(outermost, ticket);
+  const learnedRate = Math.min(returnRateOf(outermost.meter, now, ticket.weight) / relativeCost, quotaRate);
   const whole = Math.min(learnedRate, connectionSlots?.turnoverRate ?? Number.POSITIVE_INFINITY);
   const share = fairShare(ticket, outermost, Number.isFinite(learnedRate) ? learnedRate : whole, activeClients, now);
   let rate = whole;
-  for (const { meter } of ticket.limits) rate = Math.min(rate, returnRateOf(meter, now, ticket.weight));
+  for (const each of ticket.limits) {
+    rate = Math.min(rate, returnRateOf(each.meter, now, ticket.weight) / relativeCostAt(each, ticket));
+  }
   const slots = connectionSlotsFor(ticket, store.upstream(ticket.upstream));
   // It waits for connections or places of its own client, however soon others release theirs.
   let isYielding = false;
@@ -135,6 +138,14 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
     share: rate * Math.min(1, sharers * fairShare(ticket, outermost, 1, activeClients, now)),
     left: rate - Math.max(0, activeClients.freshDemand(now) - ownDemand),
   };
+}
+
+/** How often a request like this one fits into the mean cost of others is bounded: free requests are no reason for infinite rates. */
+const MIN_RELATIVE_COST = 0.01;
+
+/** What the request costs at a limit, as a multiple of the mean: rates are in requests like this one. */
+function relativeCostAt({ meter, ref }: Limit, ticket: Ticket): number {
+  return ticket.costs === undefined ? 1 : Math.max(MIN_RELATIVE_COST, ticket.costAt(ref) / (meter.meanCost ?? 1));
 }
 
 interface ReturnSlot {

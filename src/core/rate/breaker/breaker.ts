@@ -157,9 +157,10 @@ export class Breaker {
   }
 
   /** A request outside the scope was rejected, and nothing was accepted since the block began: the scope includes it. */
-  widen(attributes: RequestAttributes | undefined): void {
+  widen(attributes: RequestAttributes | undefined): undefined {
     const block = this.blocks.latest;
     if (block !== undefined) block.scope = commonAttributes(block.scope, attributes ?? []);
+    return undefined;
   }
 
   /**

@@ -1,0 +1,58 @@
+import { boundCost, type CostRule } from './cost-rule.ts';
+import type { ExpectedCosts } from './expected-cost.ts';
+
+/** What one request costs at one limit. */
+export interface LimitCost {
+  readonly rule: CostRule;
+  /** What the request itself names, in units and within the bounds of the rule; undefined if it names nothing. */
+  readonly declared: number | undefined;
+  /** What the attempt under way was charged, in units. */
+  charged: number;
+  /** The last known cost of an attempt, in units; undefined before its response names one. */
+  actual: number | undefined;
+  /** The attempt was charged, and its cost is not known yet. */
+  isOpen: boolean;
+}
+
+/** The costs of one request at those of its limits whose requests do not cost one unit. */
+export class RequestCosts {
+  readonly route: string;
+  readonly costs: readonly LimitCost[];
+
+  /** @param declare the cost that the request names for a rule, in units; undefined if it names none */
+  constructor(route: string, rules: readonly CostRule[], declare: (rule: CostRule) => number | undefined) {
+    this.route = route;
+    this.costs = rules.map((rule) => {
+      const declared = boundCost(declare(rule), rule);
+      return { rule, declared, charged: declared ?? rule.expected, actual: undefined, isOpen: false };
+    });
+  }
+
+  find(limit: string): LimitCost | undefined {
+    for (const cost of this.costs) if (cost.rule.limit === limit) return cost;
+    return undefined;
+  }
+
+  /** The charge at a limit, in units; ≥ 0 and finite. */
+  at(limit: string): number {
+    return this.find(limit)?.charged ?? 1;
+  }
+
+  /** Chooses the charges of the next attempt: the mean of what such requests have cost, and their spread as a reserve. */
+  estimate(expected: ExpectedCosts): void {
+    for (const cost of this.costs) {
+      const { rule, declared } = cost;
+      if (declared !== undefined || !rule.isSettled) continue;
+      const learned = expected.find(this.route, rule.limit);
+      if (learned !== undefined) cost.charged = boundCost(learned.mean + learned.spread, rule) ?? rule.expected;
+    }
+  }
+
+  /** The attempt is being sent. */
+  onSent(): void {
+    for (const cost of this.costs) {
+      cost.isOpen = cost.rule.isSettled;
+      cost.actual = undefined;
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { FairQueueFlow, FairQueueItem } from '../../../src/core/collections/fair-queue-flow.ts';
+import { FairQueue } from '../../../src/core/admission/fair-queue.ts';
+
+class CostlyRequest implements FairQueueItem<CostlyRequest> {
+  flow: FairQueueFlow<CostlyRequest> | undefined = undefined;
+  previous: CostlyRequest | undefined = undefined;
+  next: CostlyRequest | undefined = undefined;
+  readonly key: number;
+  readonly cost: number;
+
+  constructor(key: number, cost: number) {
+    this.key = key;
+    this.cost = cost;
+  }
+}
+
+/** The units that each client gets while all have waiting requests. @param costs by client */
+function unitsOf(costs: readonly number[], turns: number, keepsBacklog: boolean, group?: string): number[] {
+  const queue = new FairQueue<CostlyRequest>();
+  const units = costs.map(() => 0);
+  const push = (key: number): void =>
+    queue.push(key, 1, new CostlyRequest(key, costs[key]!), 0, group === undefined ? undefined : `${group}${key}`);
+  for (const key of costs.keys()) for (let i = 0; i < (keepsBacklog ? 3 : 1); i += 1) push(key);
+  for (let turn = 0; turn < turns; turn += 1) {
+    const next = queue.peek()!;
+    queue.take(next, next.cost);
+    units[next.key]! += next.cost;
+    push(next.key);
+  }
+  return units;
+}
+
+function jain(values: readonly number[]): number {
+  const sum = values.reduce((total, value) => total + value, 0);
+  return sum ** 2 / (values.length * values.reduce((total, value) => total + value ** 2, 0));
+}
+
+describe('a fair queue of requests with costs', () => {
+  for (const keepsBacklog of [true, false]) {
+    test(`gives each client the same units ${keepsBacklog ? 'with a backlog' : 'with one request at a time'}`, () => {
+      expect(jain(unitsOf([1, 2, 10, 50], 20_000, keepsBacklog))).toBeGreaterThan(0.999);
+    });
+  }
+
+  test('gives each address the same units', () => {
+    expect(jain(unitsOf([1, 2, 10, 50], 20_000, false, 'address'))).toBeGreaterThan(0.999);
+  });
+
+  test('serves the first expensive request of a client in its turn', () => {
+    const queue = new FairQueue<CostlyRequest>();
+    const cheap = [1, 2, 3].map((key) => new CostlyRequest(key, 1));
+    for (const request of cheap) queue.push(request.key, 1, request, 0);
+    const costly = new CostlyRequest(0, 1000);
+    queue.push(0, 1, costly, 0);
+    for (const request of [...cheap, costly]) {
+      expect(queue.peek()).toBe(request);
+      queue.take(request, request.cost);
+    }
+  });
+
+  test('delays the next turn of a client whose request has cost more than it was charged, although none of its requests waited', () => {
+    const queue = new FairQueue<CostlyRequest>();
+    const serveOf = (key: number): void => {
+      const request = new CostlyRequest(key, 1);
+      queue.push(key, 1, request, 0);
+      queue.take(request, 1);
+    };
+    for (let i = 0; i < 4; i += 1) queue.push(1, 1, new CostlyRequest(1, 1), 0);
+    serveOf(0);
+    queue.settle(0, 1, 3);
+    expect(queue.unitsOwed(0)).toBe(3);
+    queue.push(0, 1, new CostlyRequest(0, 1), 0);
+    const served: number[] = [];
+    for (let next = queue.peek(); next !== undefined; next = queue.peek()) {
+      served.push(next.key);
+      queue.take(next, next.cost);
+    }
+    expect(served).toEqual([1, 1, 1, 1, 0]);
+  });
+
+  test('lets a client return sooner that was charged too much, by its charge at most', () => {
+    const queue = new FairQueue<CostlyRequest>();
+    for (let i = 0; i < 5; i += 1) queue.push(1, 1, new CostlyRequest(1, 1), 0);
+    const first = new CostlyRequest(0, 10);
+    queue.push(0, 1, first, 0);
+    queue.take(first, first.cost);
+    expect(queue.unitsOwed(0)).toBe(9);
+    queue.settle(0, 1, -9);
+    expect(queue.unitsOwed(0)).toBe(0);
+  });
+});
