@@ -8,6 +8,7 @@ import {
   compileClientNames,
   compileRatePolicies,
 } from './compile-clients.ts';
+import { compileCosts } from './compile-costs.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
 import { compileHealthCheck } from './compile-health-check.ts';
@@ -178,6 +179,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     asyncWrites: compileAsyncWrites(route.async),
     verify: compileVerify(route.verify),
     stickyAccount: route.stickyAccount === true,
+    costs: compileCosts(config, upstream, route),
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),
     policy: { ...compilePlan(retry, planOptions, config.mode), poll },

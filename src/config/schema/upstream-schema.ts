@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AccountQuarantineSchema, AccountsSchema } from './accounts/accounts-schema.ts';
 import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
+import { COST_DESCRIPTION, CostSchema } from './limits/cost-schema.ts';
 import { NestedLimitsSchema } from './limits/nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';
 import { QuotasSchema } from './limits/quota-schema.ts';
@@ -27,6 +28,7 @@ const RateLimitSchema = z.strictObject({
     .describe(
       'With several urls, whether the limit is that of the account, or each endpoint has its own; absent: account with a provider, a scope, limits or accounts, else endpoint.',
     ),
+  cost: CostSchema.optional().describe(COST_DESCRIPTION),
   ...rateFields,
   learnFromLatency: z
     .boolean()

@@ -54,7 +54,7 @@ export class Gate {
     this.mode = mode;
     this.#waitQueue = new WaitQueue(store, emit);
     this.retries = new RetryAdmission(store, this.#waitQueue, this);
-    this.costs = new CostSettlement(store, this.#waitQueue);
+    this.costs = new CostSettlement(store, this.#waitQueue, emit);
     this.connections = new UpstreamConnections(store, this.#waitQueue, this);
   }
 

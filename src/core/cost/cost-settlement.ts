@@ -1,9 +1,13 @@
 import type { GateStore } from '../admission/gate-store.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import type { WaitQueue } from '../admission/wait-queue.ts';
+import type { EventSink } from '../events/proxy-events.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import { isThrottled } from '../exchange/attempt-outcome.ts';
+import type { Hints } from '../hints/hints.ts';
 import type { Limit } from '../limits/limit.ts';
+import { nestedLimitField } from '../limits/limit-ref.ts';
+import { applyQuota } from '../quota/apply-quota.ts';
 import type { Millis } from '../scalars.ts';
 import { boundCost, type NamedCosts } from './cost-rule.ts';
 import type { LimitCost } from './request-costs.ts';
@@ -12,9 +16,11 @@ import type { LimitCost } from './request-costs.ts';
 export class CostSettlement {
   readonly #store: GateStore;
   readonly #waitQueue: WaitQueue;
+  readonly #emit: EventSink;
 
-  constructor(store: GateStore, waitQueue: WaitQueue) {
+  constructor(store: GateStore, waitQueue: WaitQueue, emit: EventSink) {
     this.#store = store;
+    this.#emit = emit;
     this.#waitQueue = waitQueue;
   }
 
@@ -36,10 +42,28 @@ export class CostSettlement {
       correct(limit, cost, { actual, sentAt: ticket.sentAt, isRejected: false }, now);
       if (limit === undefined) continue;
       isCorrected = true;
+      const { upstream } = ticket;
+      const { charged } = cost;
+      this.#emit({
+        type: 'cost-settled',
+        upstream,
+        route: costs.route,
+        ...nestedLimitField(limit.ref),
+        charged,
+        actual,
+      });
       this.#chargeClient(ticket, limit, actual - cost.charged, now);
       this.#waitQueue.serveReadyWithin(limit, now);
     }
     return isCorrected;
+  }
+
+  /** Applies the level of a bucket that a response reports for a limit, in units. */
+  applyBucket(ticket: Ticket, name: string, level: NonNullable<Hints['quota']>, now: Millis): void {
+    const limit = ticket.limits.find(({ ref }) => ref.nested === name);
+    if (limit === undefined) return;
+    applyQuota(this.#store, limit, ticket, level, 200, now);
+    this.#waitQueue.serveReadyWithin(limit, now);
   }
 
   /** The next turn of the client comes later, or sooner, if others wait: otherwise nobody has had less because of its request. */

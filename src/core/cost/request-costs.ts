@@ -5,7 +5,7 @@ import type { ExpectedCosts } from './expected-cost.ts';
 export interface LimitCost {
   readonly rule: CostRule;
   /** What the request itself names, in units and within the bounds of the rule; undefined if it names nothing. */
-  readonly declared: number | undefined;
+  declared: number | undefined;
   /** What the attempt under way was charged, in units. */
   charged: number;
   /** The last known cost of an attempt, in units; undefined before its response names one. */
@@ -26,6 +26,19 @@ export class RequestCosts {
       const declared = boundCost(declare(rule), rule);
       return { rule, declared, charged: declared ?? rule.expected, actual: undefined, isOpen: false };
     });
+  }
+
+  /** Whether the cost of the attempt under way is not known yet, at a limit that responses name it for. */
+  get hasOpen(): boolean {
+    return this.costs.some(({ isOpen }) => isOpen);
+  }
+
+  /** The request names a cost at a limit, in units. To be called before it asks for admission. */
+  declare(limit: string, named: number | undefined): void {
+    const cost = this.find(limit);
+    if (cost === undefined) return;
+    cost.declared = boundCost(named, cost.rule) ?? cost.declared;
+    cost.charged = cost.declared ?? cost.charged;
   }
 
   find(limit: string): LimitCost | undefined {

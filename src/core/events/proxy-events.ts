@@ -12,6 +12,7 @@ import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { CertificateEvent } from './certificate-events.ts';
+import type { CostEvent } from './cost-events.ts';
 import type {
   AuthRejection,
   ClientState,
@@ -218,7 +219,8 @@ export type ProxyEvent =
   | OperatorEvent
   | StoreEvent
   | CertificateEvent
-  | UpstreamHealthEvent;
+  | UpstreamHealthEvent
+  | CostEvent;
 
 /** A command of an operator. `by`: where it came from. */
 export type OperatorEvent = { readonly type: 'operator'; readonly by: string } & (

@@ -1,3 +1,5 @@
+import type { Ticket } from '../../core/admission/ticket.ts';
+import { declareBodyCosts } from '../cost/declared-costs.ts';
 import { keyInBody, mayHaveKeyInBody } from '../idempotency/idempotency-key.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { overloadProblem, UPLOAD_TIMEOUT_PROBLEMS } from '../response/problem-details.ts';
@@ -27,7 +29,7 @@ export interface BodyReadListener {
 export function readRequestBody(
   routed: RoutedRequest,
   context: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledClients' | 'listen'>,
-  ticket: HeldPlaces,
+  ticket: HeldPlaces & Pick<Ticket, 'costs'>,
   listener: BodyReadListener,
 ): RequestBody | undefined {
   const { request, response, route, snapshot, client } = routed;
@@ -42,6 +44,7 @@ export function readRequestBody(
   const onRead = (retention: BodyRetention): void => {
     const unverified = check?.bodyProblem(body);
     if (unverified !== undefined) return listener.onRejected(unverified);
+    if (retention === 'whole') declareBodyCosts(routed, body, ticket.costs);
     // Without reading the body, a write would be sent with a key that it has not claimed.
     if (retention === 'no_memory' && mayHaveKeyInBody(request, route)) {
       listener.onRejected(overloadProblem('replay_memory', random));

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { COST_DESCRIPTION, CostSchema } from './cost-schema.ts';
 import { Method } from '../name-schemas.ts';
 import { LimitScopeSchema, rateFields } from '../rate-fields.ts';
 import { PathPatternSchema } from '../../values/path-pattern-schema.ts';
@@ -39,6 +40,7 @@ const NestedLimitSchema = z.strictObject({
     .describe(
       'What else has a separate limit: each method; each path, that is, each pattern of match.path with its named segments filled in.',
     ),
+  cost: CostSchema.optional().describe(COST_DESCRIPTION),
   ...rateFields,
 });
 

@@ -1,0 +1,200 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { atEnd } from '../../support/at-end.ts';
+import { send } from '../../support/clients/send.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+
+/** An upstream with this response. Closed when the test ends. */
+async function startApi(respond: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+  const server = createServer({ keepAliveTimeout: 0 }, respond);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  atEnd(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => {
+      server.close(resolve);
+    });
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** @param cost of a limit of one unit a second */
+async function startWithCost(cost: string, respond: (request: IncomingMessage, response: ServerResponse) => void) {
+  const url = await startApi(respond);
+  const tidegate = await startTidegate(
+    `upstreams: {api: {url: "${url}", timeout: 5m, queue: {maxWait: 0}, rateLimit: {initialRate: 1/s, cost: ${cost}}}}`,
+  );
+  const units = (): Promise<number> => tidegate.metric('tidegate_settled_cost_units_total{upstream="api",limit=""}');
+  /** The seconds until the next request may be sent. */
+  const nextIn = async (): Promise<number> => {
+    const refused = await send(tidegate.url, '/');
+    expect(refused.status).toBe(429);
+    return Number(refused.header('retry-after'));
+  };
+  return { tidegate, units, nextIn };
+}
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const USAGE = JSON.stringify({ id: 1, usage: { total_tokens: 20 } });
+
+describe('the cost in a response', () => {
+  test('is read from a header, and delays the next request', async () => {
+    const { tidegate, units, nextIn } = await startWithCost('{response: {header: X-Cost}}', (_, response) => {
+      response.writeHead(200, { 'X-Cost': '20' }).end('done');
+    });
+    expect(await (await fetch(tidegate.url)).text()).toBe('done');
+    expect(await units()).toBe(20);
+    expect(await nextIn()).toBeGreaterThan(10);
+  });
+
+  test.each([
+    ['identity', (body: string) => Buffer.from(body)],
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+  ])('is read from a field of a JSON body, which is forwarded unchanged (%s)', async (encoding, encode) => {
+    const body = encode(USAGE);
+    const cost = '{response: {json: usage.total_tokens}}';
+    const { tidegate, units, nextIn } = await startWithCost(cost, (_, response) => {
+      response.writeHead(200, { ...JSON_TYPE, 'Content-Encoding': encoding });
+      response.write(body.subarray(0, 7));
+      response.end(body.subarray(7));
+    });
+    const received = await fetch(tidegate.url);
+    expect(await received.json()).toEqual(JSON.parse(USAGE));
+    await eventually(units, (value) => value === 20);
+    expect(await nextIn()).toBeGreaterThan(10);
+  });
+
+  test('is the last value in server-sent events, of the fields together', async () => {
+    const events = [
+      { type: 'message_start', message: { usage: { input_tokens: 25, output_tokens: 1 } } },
+      { type: 'content_block_delta', delta: { text: 'usage' } },
+      { type: 'message_delta', usage: { output_tokens: 15 } },
+      { type: 'message_stop' },
+    ].map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
+    const cost = '{response: {json: [usage.input_tokens, usage.output_tokens]}}';
+    const { tidegate, units } = await startWithCost(cost, (_, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      for (const event of events) for (const part of [event.slice(0, 30), event.slice(30)]) response.write(part);
+      response.end();
+    });
+    expect(await (await fetch(tidegate.url)).text()).toBe(events.join(''));
+    await eventually(units, (value) => value === 40);
+  });
+
+  test('is not read from a body above a megabyte, from one that is cut, or where there is no such field', async () => {
+    const cost = '{response: {json: usage.total_tokens}}';
+    const { tidegate } = await startWithCost(`${cost}, maxRate: 1000000/s`, ({ url }, response) => {
+      response.writeHead(200, JSON_TYPE);
+      if (url === '/long') response.end(JSON.stringify({ text: 'x'.repeat(1_100_000), usage: { total_tokens: 1 } }));
+      else if (url === '/cut') response.write('{"usage": ', () => response.destroy());
+      else response.end('{}');
+    });
+    const unread = (reason: string): Promise<number> =>
+      tidegate.metric(`tidegate_unread_costs_total{upstream="api",reason="${reason}"}`);
+    for (const [path, reason] of [
+      ['/none', 'not_found'],
+      ['/long', 'too_long'],
+      ['/cut', 'incomplete'],
+    ] as const) {
+      await eventually(
+        () => send(tidegate.url, path).catch(() => ({ status: 0 })),
+        ({ status }) => status !== 429,
+      );
+      const count = await eventually(
+        () => unread(reason),
+        (value) => value > 0,
+      );
+      expect(count).toBe(1);
+    }
+  });
+
+  test('is that of the account only: a rejected request costs nothing', async () => {
+    const url = await startApi((_, response) => {
+      response.writeHead(429, { 'X-Cost': '50' }).end();
+    });
+    const tidegate = await startTidegate(
+      `upstreams: {api: {url: "${url}", retry: {attempts: 1}, rateLimit: {initialRate: 1/s, cost: {response: {header: X-Cost}}}}}`,
+    );
+    expect((await send(tidegate.url, '/')).status).toBe(429);
+    expect(await tidegate.metric('tidegate_settled_cost_units_total{upstream="api",limit=""}')).toBe(0);
+  });
+});
+
+describe('the cost of a request', () => {
+  const ok = (_: IncomingMessage, response: ServerResponse): void => void response.end('ok');
+
+  test('follows its method', async () => {
+    const { tidegate, nextIn } = await startWithCost('{method: {POST: 15}}', ok);
+    await send(tidegate.url, '/', { method: 'POST' });
+    expect(await nextIn()).toBeGreaterThan(10);
+  });
+
+  test('is named by a header, and bounded: no client stops the upstream for others, and none pays less than the least cost', async () => {
+    const cost = '{request: {header: X-Tokens}, max: 30}';
+    for (const [named, least, most] of [
+      ['999999999', 25, 31],
+      ['20', 15, 21],
+      ['0.001', 1, 2],
+      ['1e9', 1, 2],
+      ['', 1, 2],
+      ['-5', 1, 2],
+    ] as const) {
+      const { tidegate, nextIn } = await startWithCost(cost, ok);
+      await send(tidegate.url, '/', { headers: ['X-Tokens', named] });
+      const seconds = await nextIn();
+      expect(seconds).toBeGreaterThanOrEqual(least);
+      expect(seconds).toBeLessThanOrEqual(most);
+    }
+  });
+
+  test('is not read from a repeated header', async () => {
+    const { tidegate, nextIn } = await startWithCost('{request: {header: X-Tokens}, max: 30}', ok);
+    await send(tidegate.url, '/', { headers: ['X-Tokens', '20', 'X-Tokens', '25'] });
+    expect(await nextIn()).toBeLessThanOrEqual(2);
+  });
+
+  test('is named by a field of its JSON body', async () => {
+    const { tidegate, nextIn } = await startWithCost('{request: {json: max_tokens}, max: 30}', (request, response) => {
+      request.resume().on('end', () => response.end('ok'));
+    });
+    await send(tidegate.url, '/', {
+      method: 'POST',
+      headers: ['Content-Type', 'application/json'],
+      body: '{"max_tokens": 25}',
+    });
+    expect(await nextIn()).toBeGreaterThan(15);
+  });
+
+  test('of a route replaces that of its upstream', async () => {
+    const url = await startApi(ok);
+    const tidegate = await startTidegate(`
+upstreams: {api: {url: "${url}", queue: {maxWait: 0}, rateLimit: {initialRate: 1/s, cost: 2}}}
+routes: [{path: /, upstream: api}, {path: /heavy, upstream: api, cost: 25}]`);
+    await send(tidegate.url, '/heavy');
+    expect(Number((await send(tidegate.url, '/')).header('retry-after'))).toBeGreaterThan(15);
+  });
+});
+
+test('serves others while one client names the highest cost for all of its requests', async () => {
+  const url = await startApi((_, response) => void response.end('ok'));
+  const tidegate = await startTidegate(`
+clients: {key: [header:X-Client]}
+upstreams: {api: {url: "${url}", queue: {maxWait: 20s}, timeout: 30s, rateLimit: {initialRate: 1000/s, cost: {request: {header: X-Tokens}, max: 1000}}}}`);
+  const heavy = Array.from({ length: 5 }, () =>
+    send(tidegate.url, '/', { headers: ['X-Client', 'heavy', 'X-Tokens', '999999999'] }),
+  );
+  const light = Array.from({ length: 5 }, () =>
+    send(tidegate.url, '/', { headers: ['X-Client', 'light', 'X-Tokens', '1'] }),
+  );
+  const began = performance.now();
+  const answers = await Promise.all(light);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  expect(performance.now() - began).toBeLessThan(15_000);
+  await Promise.all(heavy);
+});
