@@ -22,7 +22,8 @@ export function compileCosts(
   return costs.length === 0 ? undefined : { costs, rules: costs.map(({ rule }) => rule) };
 }
 
-function compileCost(limit: string, cost: CostConfig): RouteCost {
+/** @param limit the name of the nested limit; empty for the limit of the upstream */
+export function compileCost(limit: string, cost: CostConfig): RouteCost {
   const details: CostDetailsConfig = typeof cost === 'number' ? { method: {}, expected: cost } : cost;
   const { method, request, response, expected } = details;
   const bounds = costBounds(details);

@@ -189,10 +189,11 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
 
 function compileNestedRules({ limits }: UpstreamConfig, keys: Config['clients']['key']): NestedLimitRule[] {
   const secretSegments = new Set(keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : [])));
-  return limits.map(({ name, scope, match: { path, method }, each }) => ({
+  return limits.map(({ name, scope, match: { path, method, except }, each }) => ({
     name,
     scope,
     patterns: path === undefined ? undefined : toList(path).map(makePathPattern),
+    exceptions: except === undefined ? undefined : toList(except).map(makePathPattern),
     methods: method === undefined ? undefined : new Set<string>(toList(method)),
     eachMethod: each.includes('method'),
     eachPath: each.includes('path'),

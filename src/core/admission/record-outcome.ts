@@ -3,7 +3,8 @@ import type { CutCause } from '../limits/limit-state.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
-import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
+import { attributedLimitRef, requestQuotaRef } from '../limits/attributed-limit.ts';
+import { nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
@@ -79,7 +80,7 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   const { quota, limit: rejectedBy, quotaLimit = rejectedBy } = response.hints;
   if (quota === undefined || response.isTakenOver === true) return false;
   const { sentAt, sendNumber } = ticket;
-  const ref = attributedLimitRef(ticket, quotaLimit, upstream);
+  const ref = quotaLimit === undefined ? requestQuotaRef(ticket) : attributedLimitRef(ticket, quotaLimit, upstream);
   if (ref === undefined) return false;
   const limit =
     findTicketLimit(ticket, ref) ?? (isQuotaScarce(quota) ? findOrCreateLimit(context, ref, now) : undefined);
@@ -97,25 +98,6 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   // Under an overrun, the quota was spent by requests that the limit would not have let pass: its reset says nothing.
   const known = remaining === 0 ? { ...quota, resetIn: undefined } : quota;
   return applyQuota(store, limit, ticket, known, response.status, now);
-}
-
-/**
- * Returns the limit that a response is about: the innermost of those it names, else the innermost of all. Returns
- * undefined if it names a limit of the upstream that does not apply to this request, because the configuration does not match
- * all requests of that limit or has no such limit: no other limit is to be cut for it.
- */
-function attributedLimitRef(
-  { limitRefs }: Ticket,
-  named: Hints['limit'],
-  upstream: GateUpstream,
-): LimitRef | undefined {
-  if (named !== undefined) {
-    const names = (typeof named === 'string' ? [named] : named).filter((nested) => !isClassLimitRef({ nested }));
-    const ref = limitRefs.findLast(({ nested }) => names.includes(nested));
-    const isUnknown = typeof named !== 'string' && named.length === 0;
-    if (ref !== undefined || isUnknown || names.some((name) => upstream.hasNestedLimit?.(name) === true)) return ref;
-  }
-  return limitRefs.findLast((ref) => !isClassLimitRef(ref));
 }
 
 /**

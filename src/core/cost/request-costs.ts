@@ -57,7 +57,7 @@ export class RequestCosts {
       const { rule, declared } = cost;
       if (declared !== undefined || !rule.isSettled) continue;
       const learned = expected.find(this.route, rule.limit);
-      if (learned !== undefined) cost.charged = boundCost(learned.mean + learned.spread, rule) ?? rule.expected;
+      if (learned !== undefined) cost.charged = boundCost(learned.mean, rule) ?? rule.expected;
     }
   }
 

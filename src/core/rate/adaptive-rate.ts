@@ -143,7 +143,7 @@ export class AdaptiveRate {
     const part = this.breaker.onRejected(this.state, rejection, now);
     if (part !== undefined) return startBlock(this, 'rejections', rejection, now, part);
     if (isPassedOver) return this.breaker.onProbeFailed(rejection, now);
-    recordRejection(this.state, sentAt, now);
+    recordRejection(this.state, sentAt, now, rejection.cost);
     const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
     if (!isBackground) recordLimitRejection(this.state, this.#rules, overrun ? undefined : retryAfterMs, now);
     const seconds = (retryAfterMs ?? 0) / 1000 / Math.max(1, activeClients);

@@ -72,7 +72,7 @@ const CEILING_STEP = 0.03;
 /**
  * The cut at a later rejection: a small step below the rate. Fewer than three rejections below the ceiling may be chance,
  * and lower the ceiling only a little. If the last cut was not enough, so that more rejections follow before half of K,
- * the cut is deep: to the accepted share of the requests sent since.
+ * the cut is deep: to the accepted share of the units sent since. What is rejected may cost more than what is accepted.
  */
 export function computeLaterDecrease(state: RateState): RateDecrease {
   const { rate, ceiling, acceptedSinceDecrease, rejectedSinceDecrease, growthElapsed, growthPeriod } = state;
@@ -83,7 +83,8 @@ export function computeLaterDecrease(state: RateState): RateDecrease {
     return { rate: small, ceiling: Math.max(rate, leastCeiling), cause: 'small' };
   }
   if (growthElapsed >= growthPeriod / 2) return { rate: small, ceiling: rate, cause: 'small' };
-  const share = acceptedSinceDecrease / (acceptedSinceDecrease + rejectedSinceDecrease);
+  const acceptedUnits = acceptedSinceDecrease * state.meanCost;
+  const share = acceptedUnits / (acceptedUnits + state.rejectedUnits);
   return { rate: clamp(share * rate, MAX_DECREASE_TO * rate, small), ceiling: rate, cause: 'heavy' };
 }
 
@@ -134,6 +135,7 @@ export function applyDecrease(
   state.growthElapsed = 0;
   state.acceptedSinceDecrease = 0;
   state.rejectedSinceDecrease = 0;
+  state.rejectedUnits = 0;
   state.recentAccepted = 0;
   state.recentRejected = 0;
 }
@@ -157,9 +159,10 @@ export function recordAcceptance(state: RateState, sentAt: Millis, now: Millis):
 }
 
 /** Records a rejection, whether it leads to a cut or not. */
-export function recordRejection(state: RateState, sentAt: Millis, now: Millis): void {
+export function recordRejection(state: RateState, sentAt: Millis, now: Millis, cost = 1): void {
   if (sentAt >= state.decreasedAt) {
     state.rejectedSinceDecrease += 1;
+    state.rejectedUnits += cost;
     state.recentRejected += 1;
   }
   // Requests sent while unlimited were a burst, and are rejected in a row: that is no sign of a blackout.

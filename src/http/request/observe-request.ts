@@ -28,7 +28,8 @@ export function lastAttemptOf(
   const limit =
     outcome?.kind === 'response' ? nameAttributedLimit(ticket.limitRefs, attributedLimit, outcome) : undefined;
   const account = ticket.sentWith;
-  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, account, limit };
+  const costs = ticket.costs?.costs.map(({ rule, charged, actual }) => ({ limit: rule.limit, charged, actual }));
+  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, account, limit, costs };
 }
 
 /** The timings of a finished exchange. */

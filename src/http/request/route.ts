@@ -19,6 +19,8 @@ export interface NestedLimitRule {
   readonly scope: LimitScope;
   /** One must match; undefined: any path. */
   readonly patterns: readonly PathPattern[] | undefined;
+  /** None may match; undefined: there are none. */
+  readonly exceptions?: readonly PathPattern[] | undefined;
   readonly methods: ReadonlySet<string> | undefined;
   readonly eachMethod: boolean;
   readonly eachPath: boolean;
