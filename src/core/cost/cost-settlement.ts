@@ -37,7 +37,7 @@ export class CostSettlement {
       const { limit: name } = cost.rule;
       const actual = boundCost(named.get(name), cost.rule);
       if (actual === undefined || !cost.isOpen) continue;
-      expectedCosts?.record(costs.route, name, actual);
+      expectedCosts?.record(costs.route, name, ticket.client, actual);
       const limit = ticket.limits.find(({ ref }) => ref.nested === name);
       correct(limit, cost, { actual, sentAt: ticket.sentAt, isRejected: false }, now);
       if (limit === undefined) continue;

@@ -1,5 +1,11 @@
+import { RecencyMap } from '../collections/recency-map.ts';
+
 /** The weight of the last cost in the mean and the variance, after as many costs as its inverse. */
 const GAIN = 1 / 32;
+/** Fewer costs of a client say less than those of its route. */
+const MIN_OWN_COSTS = 3;
+/** Clients times routes times limits whose own costs are remembered. */
+const MAX_CLIENTS = 10_000;
 /** Routes times limits with costs. Beyond this, a cost is not learned. */
 const MAX_LEARNED = 1000;
 
@@ -10,7 +16,7 @@ const MAX_LEARNED = 1000;
 export class ExpectedCost {
   mean = 0;
   #variance = 0;
-  #count = 0;
+  count = 0;
 
   /** The standard deviation, in units. */
   get spread(): number {
@@ -19,35 +25,48 @@ export class ExpectedCost {
 
   /** @param cost in units, ≥ 0 and finite */
   record(cost: number): void {
-    this.#count += 1;
-    const gain = Math.max(GAIN, 1 / this.#count);
+    this.count += 1;
+    const gain = Math.max(GAIN, 1 / this.count);
     const difference = cost - this.mean;
     this.mean += gain * difference;
     this.#variance = (1 - gain) * (this.#variance + gain * difference * difference);
   }
 }
 
-/** The learned costs of one upstream, by route and limit. Bounded: see `MAX_LEARNED`. */
+/**
+ * The learned costs of one upstream, by limit and route, and within these by client: what clients send to one route may differ in cost
+ * by orders of magnitude. Bounded: see `MAX_LEARNED` and `MAX_CLIENTS`.
+ */
 export class ExpectedCosts {
-  readonly #byKey = new Map<string, ExpectedCost>();
+  readonly #byRoute = new Map<string, ExpectedCost>();
+  /** The client without a response for longest is the first to be forgotten. */
+  readonly #byClient = new RecencyMap<string, ExpectedCost>();
 
-  /** @returns undefined before the first cost was recorded */
-  find(route: string, limit: string): ExpectedCost | undefined {
-    return this.#byKey.get(keyOf(route, limit));
+  /** The mean cost of the requests of a client, or else of all requests of the route; undefined before the first cost was recorded. */
+  mean(route: string, limit: string, client: string): number | undefined {
+    const key = `${limit}\0${route}`;
+    const own = this.#byClient.get(`${key}\0${client}`);
+    return own !== undefined && own.count >= MIN_OWN_COSTS ? own.mean : this.#byRoute.get(key)?.mean;
   }
 
-  record(route: string, limit: string, cost: number): void {
-    const key = keyOf(route, limit);
-    let expected = this.#byKey.get(key);
+  /** The mean and the spread of the costs of a route; undefined before the first. */
+  ofRoute(route: string, limit: string): Pick<ExpectedCost, 'mean' | 'spread'> | undefined {
+    return this.#byRoute.get(`${limit}\0${route}`);
+  }
+
+  record(route: string, limit: string, client: string, cost: number): void {
+    const key = `${limit}\0${route}`;
+    let expected = this.#byRoute.get(key);
     if (expected === undefined) {
-      if (this.#byKey.size >= MAX_LEARNED) return;
+      if (this.#byRoute.size >= MAX_LEARNED) return;
       expected = new ExpectedCost();
-      this.#byKey.set(key, expected);
+      this.#byRoute.set(key, expected);
     }
     expected.record(cost);
+    const ownKey = `${key}\0${client}`;
+    const own = this.#byClient.get(ownKey) ?? new ExpectedCost();
+    own.record(cost);
+    this.#byClient.set(ownKey, own);
+    if (this.#byClient.size > MAX_CLIENTS) this.#byClient.deleteOldest();
   }
-}
-
-function keyOf(route: string, limit: string): string {
-  return `${limit}\0${route}`;
 }

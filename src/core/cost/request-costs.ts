@@ -51,13 +51,15 @@ export class RequestCosts {
     return this.find(limit)?.charged ?? 1;
   }
 
-  /** Chooses the charges of the next attempt: the mean of what such requests have cost, and their spread as a reserve. */
-  estimate(expected: ExpectedCosts): void {
+  /**
+   * Chooses the charges of the next attempt: the mean of what such requests of the client have cost. Their spread is no part of the
+   * charge: charging it as well, until the response, kept a part of the limit unused.
+   */
+  estimate(expected: ExpectedCosts, client: string): void {
     for (const cost of this.costs) {
       const { rule, declared } = cost;
       if (declared !== undefined || !rule.isSettled) continue;
-      const learned = expected.find(this.route, rule.limit);
-      if (learned !== undefined) cost.charged = boundCost(learned.mean, rule) ?? rule.expected;
+      cost.charged = boundCost(expected.mean(this.route, rule.limit, client), rule) ?? rule.expected;
     }
   }
 

@@ -62,6 +62,17 @@ export interface LastAttempt {
   readonly account?: string | undefined;
   /** Of a request with several limits: the limit that its rejection is attributed to; empty for none. */
   readonly limit?: string | undefined;
+  /** What it has cost, at limits with a cost; absent without one. */
+  readonly costs?: readonly AttemptCost[] | undefined;
+}
+
+/** What an attempt has cost at one limit, in units. */
+export interface AttemptCost {
+  /** Empty for the limit of the upstream. */
+  readonly limit: string;
+  readonly charged: number;
+  /** Undefined if it is not known. */
+  readonly actual: number | undefined;
 }
 
 /** The place of a request in a trace. */

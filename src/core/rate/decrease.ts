@@ -64,7 +64,7 @@ export function recentAcceptedRate(recent: SendHistory, now: Millis): PerSecond 
   return recent.acceptedRate(now, clamp(recent.activeFor(now, 1000), MIN_MEASURED_SPAN, 1000));
 }
 
-/** Fewer rejections since the last cut give no reliable share. */
+/** Fewer rejections since the last cut, of the mean cost, give no reliable share. */
 const MIN_REJECTIONS = 3;
 /** How far a rejection below the ceiling, which may be chance, lowers the ceiling. */
 const CEILING_STEP = 0.03;
@@ -75,16 +75,16 @@ const CEILING_STEP = 0.03;
  * the cut is deep: to the accepted share of the units sent since. What is rejected may cost more than what is accepted.
  */
 export function computeLaterDecrease(state: RateState): RateDecrease {
-  const { rate, ceiling, acceptedSinceDecrease, rejectedSinceDecrease, growthElapsed, growthPeriod } = state;
+  const { rate, ceiling, acceptedSinceDecrease, rejectedUnits, meanCost, growthElapsed, growthPeriod } = state;
   if (state.lastFinding === 'penalty') return { ...cutByPenalty(rate, state), cause: 'small' };
   const small = (1 - DELTA) * rate;
-  if (rejectedSinceDecrease < MIN_REJECTIONS) {
+  if (rejectedUnits < MIN_REJECTIONS * meanCost) {
     const leastCeiling = growthElapsed < growthPeriod ? (1 - CEILING_STEP) * ceiling : 0;
     return { rate: small, ceiling: Math.max(rate, leastCeiling), cause: 'small' };
   }
   if (growthElapsed >= growthPeriod / 2) return { rate: small, ceiling: rate, cause: 'small' };
-  const acceptedUnits = acceptedSinceDecrease * state.meanCost;
-  const share = acceptedUnits / (acceptedUnits + state.rejectedUnits);
+  const acceptedUnits = acceptedSinceDecrease * meanCost;
+  const share = acceptedUnits / (acceptedUnits + rejectedUnits);
   return { rate: clamp(share * rate, MAX_DECREASE_TO * rate, small), ceiling: rate, cause: 'heavy' };
 }
 

@@ -154,8 +154,8 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   /** The response names what the request has cost. */
   #settle(cost: number, now: Millis): void {
     const { ticket } = this.#driver;
-    if (ticket.costs?.hasOpen === true && this.#status < 400)
-      this.#gate.costs.settle(ticket, new Map([['', cost]]), now);
+    const isNamed = ticket.costs?.hasOpen === true && this.#status < 400;
+    if (isNamed) this.#gate.costs.settle(ticket, new Map([['', cost]]), now);
     this.#driver.onResponseEnd();
   }
 

@@ -31,8 +31,8 @@ export class TokenBucket implements LimitModel {
 
   tryAcquire(now: Millis, cost = 1): LimitDecision {
     this.#refill(now);
-    if (this.#wholeTokens() < cost)
-      return { accepted: false, retryAfterMs: ((cost - this.#tokens) * 1000) / this.#rate };
+    const missing = cost - this.#tokens;
+    if (this.#wholeTokens() < cost) return { accepted: false, retryAfterMs: (missing * 1000) / this.#rate };
     this.#tokens = Math.max(0, this.#tokens - cost);
     return ACCEPTED;
   }

@@ -28,25 +28,43 @@ describe('an expected cost', () => {
 
   test('is learned for each route and limit, up to a bound', () => {
     const costs = new ExpectedCosts();
-    for (let i = 0; i < 2000; i += 1) costs.record(`route ${i}`, '', 3);
-    costs.record('route 0', 'tokens', 9);
-    expect(costs.find('route 0', '')?.mean).toBe(3);
-    expect(costs.find('route 0', 'tokens')).toBeUndefined();
-    expect(costs.find('route 1999', '')).toBeUndefined();
+    for (let i = 0; i < 2000; i += 1) costs.record(`route ${i}`, '', 'client', 3);
+    costs.record('route 0', 'tokens', 'client', 9);
+    expect(costs.mean('route 0', '', 'client')).toBe(3);
+    expect(costs.mean('route 0', 'tokens', 'client')).toBeUndefined();
+    expect(costs.ofRoute('route 1999', '')).toBeUndefined();
+  });
+
+  test('is that of the client once it has had three responses, and that of the route for others', () => {
+    const costs = new ExpectedCosts();
+    for (let i = 0; i < 100; i += 1) costs.record('route', '', 'cheap', 2);
+    costs.record('route', '', 'dear', 50);
+    costs.record('route', '', 'dear', 50);
+    expect(costs.mean('route', '', 'dear')).toBeLessThan(5);
+    costs.record('route', '', 'dear', 50);
+    expect([costs.mean('route', '', 'dear'), costs.mean('route', '', 'cheap')]).toEqual([50, 2]);
+    expect(costs.mean('route', '', 'new')).toBe(costs.ofRoute('route', '')?.mean);
+  });
+
+  test('forgets the client without a response for longest', () => {
+    const costs = new ExpectedCosts();
+    for (let i = 0; i < 3; i += 1) costs.record('route', '', 'first', 50);
+    for (let i = 0; i < 10_000; i += 1) costs.record('route', '', `client ${i}`, 1);
+    expect(costs.mean('route', '', 'first')).toBeLessThan(2);
   });
 });
 
 describe('the charge of a request', () => {
-  test('is the configured cost before any was learned, then the mean and the spread', () => {
+  test('is the configured cost before any was learned, then the mean', () => {
     const expected = new ExpectedCosts();
     const charge = (): number => {
       const costs = new RequestCosts('route', [RULE], () => undefined);
-      costs.estimate(expected);
+      costs.estimate(expected, 'client');
       return costs.at('');
     };
     expect(charge()).toBe(5);
-    for (let i = 0; i < 1000; i += 1) expected.record('route', '', i % 2 === 0 ? 10 : 30);
-    expect(charge()).toBeCloseTo(30, 0);
+    for (let i = 0; i < 1000; i += 1) expected.record('route', '', 'client', i % 2 === 0 ? 10 : 30);
+    expect(charge()).toBeCloseTo(20, 0);
   });
 
   test('is what the request names, within the bounds', () => {
