@@ -75,9 +75,10 @@ const CEILING_STEP = 0.03;
  * the cut is deep: to the accepted share of the units sent since. What is rejected may cost more than what is accepted.
  */
 export function computeLaterDecrease(state: RateState): RateDecrease {
-  const { rate, ceiling, acceptedSinceDecrease, rejectedUnits, meanCost, growthElapsed, growthPeriod } = state;
+  const { rate, ceiling, acceptedSinceDecrease, meanCost, growthElapsed, growthPeriod } = state;
   if (state.lastFinding === 'penalty') return { ...cutByPenalty(rate, state), cause: 'small' };
   const small = (1 - DELTA) * rate;
+  const rejectedUnits = state.rejectedSinceDecrease + state.rejectedExcess;
   if (rejectedUnits < MIN_REJECTIONS * meanCost) {
     const leastCeiling = growthElapsed < growthPeriod ? (1 - CEILING_STEP) * ceiling : 0;
     return { rate: small, ceiling: Math.max(rate, leastCeiling), cause: 'small' };
@@ -135,7 +136,7 @@ export function applyDecrease(
   state.growthElapsed = 0;
   state.acceptedSinceDecrease = 0;
   state.rejectedSinceDecrease = 0;
-  state.rejectedUnits = 0;
+  state.rejectedExcess = 0;
   state.recentAccepted = 0;
   state.recentRejected = 0;
 }
@@ -162,7 +163,7 @@ export function recordAcceptance(state: RateState, sentAt: Millis, now: Millis):
 export function recordRejection(state: RateState, sentAt: Millis, now: Millis, cost = 1): void {
   if (sentAt >= state.decreasedAt) {
     state.rejectedSinceDecrease += 1;
-    state.rejectedUnits += cost;
+    state.rejectedExcess += cost - 1;
     state.recentRejected += 1;
   }
   // Requests sent while unlimited were a burst, and are rejected in a row: that is no sign of a blackout.

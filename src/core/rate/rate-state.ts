@@ -71,8 +71,8 @@ export interface RateState extends RevertibleRateState {
   /** Results of requests sent since the last cut. */
   acceptedSinceDecrease: number;
   rejectedSinceDecrease: number;
-  /** The units of the rejected ones. */
-  rejectedUnits: number;
+  /** What the rejected ones cost beyond one unit each. */
+  rejectedExcess: number;
   /** The same, with decay. */
   recentAccepted: number;
   recentRejected: number;
@@ -115,7 +115,7 @@ export function makeRateState(settings: RateSettings): RateState {
     lastRetryAfterMs: 0,
     acceptedSinceDecrease: 0,
     rejectedSinceDecrease: 0,
-    rejectedUnits: 0,
+    rejectedExcess: 0,
     recentAccepted: 0,
     recentRejected: 0,
     backgroundShare: 0,
