@@ -38,8 +38,11 @@ function* checkCost(path: Path, cost: CostConfig): Generator<RuleFinding> {
       yield mistakeAt([...path, key], 'needs one of header and json');
     }
   }
-  if (cost.request !== undefined && cost.max === undefined) {
-    yield mistakeAt([...path, 'request'], 'needs max: the client chooses this cost');
+  if (cost.max === undefined) {
+    if (cost.request !== undefined) yield mistakeAt([...path, 'request'], 'needs max: the client chooses this cost');
+    else if (cost.response !== undefined) {
+      yield mistakeAt([...path, 'response'], 'needs max: the highest cost that one response may name');
+    }
   }
   const { min, max } = costBounds(cost);
   const key = cost.min === undefined ? 'max' : 'min';

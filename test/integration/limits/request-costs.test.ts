@@ -43,9 +43,12 @@ const USAGE = JSON.stringify({ id: 1, usage: { total_tokens: 20 } });
 
 describe('the cost in a response', () => {
   test('is read from a header, and delays the next request', async () => {
-    const { tidegate, units, nextIn } = await startWithCost('{response: {header: X-Cost}}', (_, response) => {
-      response.writeHead(200, { 'X-Cost': '20' }).end('done');
-    });
+    const { tidegate, units, nextIn } = await startWithCost(
+      '{response: {header: X-Cost}, max: 1000}',
+      (_, response) => {
+        response.writeHead(200, { 'X-Cost': '20' }).end('done');
+      },
+    );
     expect(await (await fetch(tidegate.url)).text()).toBe('done');
     expect(await units()).toBe(20);
     expect(await nextIn()).toBeGreaterThan(10);
@@ -58,7 +61,7 @@ describe('the cost in a response', () => {
     ['zstd', zstdCompressSync],
   ])('is read from a field of a JSON body, which is forwarded unchanged (%s)', async (encoding, encode) => {
     const body = encode(USAGE);
-    const cost = '{response: {json: usage.total_tokens}}';
+    const cost = '{response: {json: usage.total_tokens}, max: 1000}';
     const { tidegate, units, nextIn } = await startWithCost(cost, (_, response) => {
       response.writeHead(200, { ...JSON_TYPE, 'Content-Encoding': encoding });
       response.write(body.subarray(0, 7));
@@ -77,7 +80,7 @@ describe('the cost in a response', () => {
       { type: 'message_delta', usage: { output_tokens: 15 } },
       { type: 'message_stop' },
     ].map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
-    const cost = '{response: {json: [usage.input_tokens, usage.output_tokens]}}';
+    const cost = '{response: {json: [usage.input_tokens, usage.output_tokens]}, max: 1000}';
     const { tidegate, units } = await startWithCost(cost, (_, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
       for (const event of events) for (const part of [event.slice(0, 30), event.slice(30)]) response.write(part);
@@ -88,7 +91,7 @@ describe('the cost in a response', () => {
   });
 
   test('is not read from a body above a megabyte, from one that is cut, or where there is no such field', async () => {
-    const cost = '{response: {json: usage.total_tokens}}';
+    const cost = '{response: {json: usage.total_tokens}, max: 1000}';
     const { tidegate } = await startWithCost(`${cost}, maxRate: 1000000/s`, ({ url }, response) => {
       response.writeHead(200, JSON_TYPE);
       if (url === '/long') response.end(JSON.stringify({ text: 'x'.repeat(1_100_000), usage: { total_tokens: 1 } }));
@@ -119,7 +122,7 @@ describe('the cost in a response', () => {
       response.writeHead(429, { 'X-Cost': '50' }).end();
     });
     const tidegate = await startTidegate(
-      `upstreams: {api: {url: "${url}", retry: {attempts: 1}, rateLimit: {initialRate: 1/s, cost: {response: {header: X-Cost}}}}}`,
+      `upstreams: {api: {url: "${url}", retry: {attempts: 1}, rateLimit: {initialRate: 1/s, cost: {max: 1000, response: {header: X-Cost}}}}}`,
     );
     expect((await send(tidegate.url, '/')).status).toBe(429);
     expect(await tidegate.metric('tidegate_settled_cost_units_total{upstream="api",limit=""}')).toBe(0);

@@ -47,3 +47,17 @@ test('openai: learns the limit on tokens beside that on requests, and cuts only 
   expect(rate).toBeGreaterThan(600);
   expect(rate).toBeLessThan(1300);
 });
+
+test('github: other requests do not wait behind the searches of their client', async () => {
+  const github = await startGitHubPoints(9000);
+  const { tidegate } = await startProviderProxy('github', github, 'timeout: 60s');
+  let found = 0;
+  const search = async (): Promise<void> => {
+    await fetch(`${tidegate.url}/search/issues`);
+    found += 1;
+  };
+  const searches = Array.from({ length: 8 }, search); // 30 a minute
+  await Promise.all(Array.from({ length: 8 }, () => fetch(`${tidegate.url}/repos/a/b/issues`)));
+  expect(found).toBeLessThan(8);
+  await Promise.all(searches);
+});

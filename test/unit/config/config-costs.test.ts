@@ -52,7 +52,7 @@ describe('a cost', () => {
 
   test('of a route replaces that of its upstream, and that of a nested limit stands beside it', () => {
     const text = `
-upstreams: {api: {url: "https://a", rateLimit: {cost: 2}, limits: [{name: tokens, cost: {response: {header: X-Tokens}}}]}}
+upstreams: {api: {url: "https://a", rateLimit: {cost: 2}, limits: [{name: tokens, cost: {response: {header: X-Tokens}, max: 9000}}]}}
 routes: [{path: /, upstream: api}, {path: /heavy, upstream: api, cost: 25}]`;
     const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
     if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
@@ -75,11 +75,15 @@ routes: [{path: /, upstream: api}, {path: /heavy, upstream: api, cost: 25}]`;
   test.each([
     ['-1', 'upstreams.api.rateLimit.cost'],
     ['{request: {header: X-Cost}}', 'upstreams.api.rateLimit.cost.request: needs max: the client chooses this cost'],
-    ['{response: {}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
-    ['{response: {header: X, json: a}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
+    [
+      '{response: {header: X-Cost}}',
+      'upstreams.api.rateLimit.cost.response: needs max: the highest cost that one response may name',
+    ],
+    ['{max: 9, response: {}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
+    ['{max: 9, response: {header: X, json: a}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
     ['{min: 5, max: 2}', 'upstreams.api.rateLimit.cost.min: min (5) is above max (2)'],
     ['{expected: 9, max: 2}', 'upstreams.api.rateLimit.cost.expected: must be from min (0) to max (2)'],
-    ['{response: {json: "a.*"}}', 'upstreams.api.rateLimit.cost'],
+    ['{max: 9, response: {json: "a.*"}}', 'upstreams.api.rateLimit.cost'],
   ])('%s is a mistake', (cost, start) => {
     expect(mistakesOf(cost)).toEqual([expect.stringContaining(start)]);
   });

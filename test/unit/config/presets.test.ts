@@ -176,3 +176,24 @@ test('the credential is in the header that the provider documents for its API ke
   const check = runCheck('f.yaml', { full: true }, { env: {}, readFile: withPresets(() => textOf('anthropic')) });
   expect(check.text).toContain('credentialHeader: x-api-key');
 });
+
+describe('the costs of a preset', () => {
+  test('github: bounds the cost of a query, whose field a client may name by itself', () => {
+    const limit = effective('github').upstream.limits.find(({ name }) => name === 'graphql');
+    expect(limit?.cost).toMatchObject({ min: 1, max: 100 });
+  });
+
+  test('github: requests to one resource wait in its own queue, not in that of the points', () => {
+    expect(effective('github').upstream.limits[0]?.name).toBe('points');
+  });
+
+  test.each([
+    ['openai', 'tokens'],
+    ['anthropic', 'input-tokens'],
+    ['anthropic', 'output-tokens'],
+  ] as const)('%s: counts %s only where they are used', (provider, name) => {
+    const limit = effective(provider).upstream.limits.find((each) => each.name === name);
+    expect(limit?.match.method).toEqual('POST');
+    expect([limit?.match.path].flat()).not.toContain(undefined);
+  });
+});

@@ -43,7 +43,7 @@ const CostDetailsSchema = z.strictObject({
   min: Units.optional().describe(
     'The least cost that a request or a response may name; absent: 1 with request, else 0.',
   ),
-  max: Units.optional().describe('The highest cost that a request or a response may name; absent: 1000000000.'),
+  max: Units.optional().describe('The highest cost that a request or a response may name. Needed with these.'),
 });
 
 /** What a request costs at a limit, in the units that its upstream counts. */
