@@ -40,10 +40,20 @@ export class CrossQueueScheduler {
     }
   }
 
-  /** A served request has cost more units than was known, or fewer. */
-  settle(client: string, weight: number, units: number): void {
+  /** A served request has cost more units than was known, or fewer. @param largest by which the next turn may come later in total */
+  settle(client: string, weight: number, units: number, largest: number): void {
     const served = this.#clients.get(client);
-    if (served !== undefined) served.start = Math.max(this.#virtualTime, served.start + units / weight);
+    if (served === undefined) return;
+    const start = served.start + units / weight;
+    served.start = Math.max(
+      this.#virtualTime,
+      Math.min(start, Math.max(served.start, this.#virtualTime + largest / weight)),
+    );
+  }
+
+  /** No request waits: the next turn of each client begins at virtual time. */
+  forgiveCosts(): void {
+    this.#clients.clear();
   }
 
   #visit(client: string): WaitingClient {

@@ -124,11 +124,21 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
   /**
    * A request that was served has cost more units than `take` was given, or fewer: the next turn of its client comes later, or sooner.
    * @param weight of the client, if it has no waiting requests now
+   * @param largest the units by which its next turn may come later in total
    */
-  settle(key: number, weight: number, units: number, group?: string): void {
+  settle(key: number, weight: number, units: number, group?: string, largest = Number.POSITIVE_INFINITY): void {
+    const { virtualTime } = this;
     const entry = this.groupOf(key, group) ?? this.flowByKey.get(key);
-    if (entry !== undefined) this.order.postpone(entry, units / entry.weight, this.virtualTime);
-    else (this.starts ??= new TurnStarts()).settle(group ?? key, units / weight, this.virtualTime);
+    if (entry !== undefined) {
+      this.order.postpone(entry, units / entry.weight, virtualTime, virtualTime + (1 + largest) / entry.weight);
+    } else {
+      (this.starts ??= new TurnStarts()).settle(
+        group ?? key,
+        units / weight,
+        virtualTime,
+        virtualTime + largest / weight,
+      );
+    }
   }
 
   /** Removes and returns the waiter served next. */

@@ -79,7 +79,7 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   const { ticket, upstream, store } = context;
   const { quota, limit: rejectedBy, quotaLimit = rejectedBy } = response.hints;
   if (quota === undefined || response.isTakenOver === true) return false;
-  const { sentAt, sendNumber } = ticket;
+  const { sentAt, sentUnits } = ticket;
   const ref = quotaLimit === undefined ? requestQuotaRef(ticket) : attributedLimitRef(ticket, quotaLimit, upstream);
   if (ref === undefined) return false;
   const limit =
@@ -90,7 +90,7 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   if (!limit.mayBeOverrun(sentAt)) {
     // Requests sent after this one have used some of what remains. At an outer limit they are not counted.
     const isCounted = limit === innermostUpstreamLimit(ticket);
-    const uncounted = isCounted ? (meter.sendCount - sendNumber) * (meter.meanCost ?? 1) : 0;
+    const uncounted = isCounted ? (meter.sentUnits ?? meter.sendCount) - sentUnits : 0;
     const left = Math.max(0, remaining - uncounted);
     const counted = left === remaining ? quota : { ...quota, remaining: left, reportedRemaining: remaining };
     return applyQuota(store, limit, ticket, counted, response.status, now);
@@ -156,7 +156,7 @@ function holdClient({ ticket, store }: OutcomeContext, limit: Limit, until: Mill
   else limit.holdClient(ticket.client, until, now);
 }
 
-/** The innermost limit that the upstream itself enforces: `inFlightAtSend` and `sendNumber` are counts of this one. */
+/** The innermost limit that the upstream itself enforces: `inFlightAtSend` and `sentUnits` are counts of this one. */
 function innermostUpstreamLimit({ limits }: Ticket): Limit | undefined {
   const last = limits.at(-1);
   return last?.isClassLimit === true ? limits.findLast((limit) => !limit.isClassLimit) : last;

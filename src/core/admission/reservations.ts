@@ -1,4 +1,4 @@
-import { refundCosts } from '../cost/cost-settlement.ts';
+import type { CostSettlement } from '../cost/cost-settlement.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { releasePlaces } from '../limits/limit-places.ts';
@@ -46,12 +46,29 @@ export function endReservations(ticket: Ticket): void {
   if (ticket.inFlightLimits.length === 0) releasePlaces(ticket);
 }
 
-/** As `releaseReservations`, for a request that will not be sent: another one may be the probe. */
-export function abandonReservations(ticket: Ticket): void {
+/** As `releaseReservations`, for a request that will not be sent: another one may be the probe. Charges are given back. */
+export function abandonReservations(ticket: Ticket, now: Millis): void {
+  if (ticket.costs !== undefined) giveBackCosts(ticket, now);
   releaseReservations(ticket);
   releasePlaces(ticket);
   for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
   ticket.probedLimits = NO_LIMITS;
+}
+
+function giveBackCosts({ costs, reservedLimits }: Ticket, now: Millis): void {
+  for (const { meter, ref } of reservedLimits) {
+    const cost = costs?.find(ref.nested);
+    if (cost === undefined) continue;
+    meter.settle?.({ sentAt: now, charged: cost.charged, actual: 0, result: 'cancelled' }, now);
+  }
+}
+
+/** Takes the tokens of a ticket that need not wait. A limit without waiting requests is idle: nobody is to be served before a client. */
+export function takeTokensAtOnce(ticket: Ticket, now: Millis): void {
+  if (ticket.costs !== undefined) {
+    for (const limit of ticket.limits) if (!limit.isAwaited) limit.forgiveCosts();
+  }
+  takeTokens(ticket, now, now);
 }
 
 /** The quotas count an attempt from its send. */
@@ -60,8 +77,8 @@ export function countSend(ticket: Ticket, now: Millis): void {
 }
 
 /** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
-export function settleCount(ticket: Ticket, outcome: AttemptOutcome, now: Millis): void {
-  refundCosts(ticket, outcome, now);
+export function settleCount(ticket: Ticket, outcome: AttemptOutcome, costs: CostSettlement, now: Millis): void {
+  costs.settleOutcome(ticket, outcome, now);
   if (outcome.kind === 'error' && !outcome.sent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
   ticket.countedQuotas = NO_QUOTAS;
 }

@@ -94,8 +94,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   sentAt: Millis = Number.NEGATIVE_INFINITY;
   /** Requests in flight at the upstream's innermost limit when it was sent, itself included; 0 if unknown. */
   inFlightAtSend = 0;
-  /** Its ordinal among all sends of that limit, from 1; 0 if unknown. */
-  sendNumber = 0;
+  /** The units of all sends of that limit up to this one; 0 if unknown. */
+  sentUnits = 0;
   /** Limits whose tokens it has taken, until it is sent. */
   reservedLimits: readonly Limit[] = NO_LIMITS;
   /** It is in flight, and has no response yet. */

@@ -5,6 +5,7 @@ import type { ConnectionSlots } from './connection-slots.ts';
 import { hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
 import { convertWeight, weightInAddress } from './effective-weight.ts';
 import { attributesFor, type Ticket } from './ticket.ts';
+import { largestCharge } from '../rate/pacer.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import { isBlockedAt } from './refusals/refusal-reasons.ts';
 
@@ -137,8 +138,12 @@ function waitForToken(
   const yielding = mayYield ? slots.yieldingPlaces(limit) : 0;
   const [delay, lacking] =
     yielding > 0 ? [0, Math.max(0, turns + 1 - yielding)] : [expectedDelayAt(limit, ticket, now), turns];
-  const units = lacking * (limit.meter.meanCost ?? 1) + unitsOwedBy(ticket, limit);
-  return delay + (units === 0 ? 0 : (1000 * units) / limit.meter.rate(now));
+  const rate = limit.meter.rate(now);
+  const { meanCost } = limit.meter;
+  const unitsOfTurns =
+    lacking * (meanCost === undefined || meanCost <= 1 ? (meanCost ?? 1) : Math.min(meanCost, largestCharge(rate)));
+  const units = unitsOfTurns + unitsOwedBy(ticket, limit);
+  return delay + (units === 0 ? 0 : (1000 * units) / rate);
 }
 
 /** The units that others get before the request because of what earlier requests of its client have cost. */

@@ -20,7 +20,7 @@ import {
 import { continueRelease } from '../quota/apply-quota.ts';
 import { isClientHeld } from './register-arrival.ts';
 import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
-import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
+import { abandonReservations, reserveConnection, takeTokens, takeTokensAtOnce } from './reservations.ts';
 import { ADMITTED, type Ticket } from './ticket.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
@@ -82,7 +82,7 @@ export class WaitQueue {
 
   /** Admits a ticket that need not wait. Its client may then hold most places in flight, so that others leave it none. */
   admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
-    takeTokens(ticket, now, now);
+    takeTokensAtOnce(ticket, now);
     this.grantConnection(ticket, slots, now);
     for (const limit of ticket.limits) if (limit.places && limit.queue.size > 0) this.#schedule(limit, now);
   }
@@ -91,7 +91,7 @@ export class WaitQueue {
   cancel(ticket: Ticket, now: Millis): void {
     const { reservedLimits, reservedSlots } = ticket;
     if (ticket.flow !== undefined) this.dequeue(ticket, now);
-    abandonReservations(ticket);
+    abandonReservations(ticket, now);
     for (const limit of reservedLimits) this.serveReadyWithin(limit, now);
     if (reservedSlots !== undefined) this.serveReady(reservedSlots.queueLimit, now);
   }
@@ -154,7 +154,7 @@ export class WaitQueue {
     }
     if (slots !== undefined && ticket.clientSlot !== undefined && !slots.hasFreeFor(ticket, now)) {
       // After a second change of scope, it waits where tickets lack both, and takes its tokens again.
-      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket);
+      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket, now);
       slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
       if (!slots.isFull) this.#schedule(slots.queueLimit, now);
       return;
@@ -221,7 +221,7 @@ export class WaitQueue {
       return this.#schedule(waitingLimit, now);
     }
     this.dequeue(ticket, now);
-    abandonReservations(ticket);
+    abandonReservations(ticket, now);
     for (const limit of reservedLimits) this.serveReady(limit, now);
     if (clientSlot === undefined) return;
     const slots = connectionSlotsFor(ticket, this.#store.upstream(ticket.upstream));

@@ -76,6 +76,11 @@ export abstract class FairQueueShares<W extends FairQueueItem<W>> {
     return flow === undefined ? this.groups.get(group) : flow.group;
   }
 
+  /** What earlier requests of clients without waiting ones have cost delays no turn any more. */
+  forgiveCosts(): void {
+    this.starts?.forgive();
+  }
+
   /** The units that others get before the next turn of a client begins, for what its requests have cost. */
   unitsOwed(key: number, group?: string): number {
     const entry = this.groupOf(key, group) ?? this.flowByKey.get(key);

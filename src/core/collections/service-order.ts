@@ -72,9 +72,11 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     else this.#entries.update(group);
   }
 
-  /** Moves the next turn of a flow or group in virtual time, but not before `earliest`. */
-  postpone(entry: FairQueueEntry<W>, by: number, earliest: number): void {
-    const moved = Math.max(earliest, entry.finishTag + by) - entry.finishTag;
+  /** Moves the end of the next turn of a flow or group in virtual time: not before `earliest`, and later only up to `latest`. */
+  postpone(entry: FairQueueEntry<W>, by: number, earliest: number, latest: number): void {
+    const { finishTag } = entry;
+    const postponed = Math.max(finishTag, Math.min(latest, finishTag + by));
+    const moved = (by > 0 ? postponed : Math.max(earliest, finishTag + by)) - finishTag;
     entry.finishTag += moved;
     if (entry instanceof FairQueueGroup) entry.startTag += moved;
     if (entry.heapIndex >= 0) this.#entries.update(entry);

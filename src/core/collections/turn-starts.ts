@@ -6,7 +6,7 @@ import { KeptPlaces } from './kept-places.ts';
  */
 export class TurnStarts {
   readonly #unserved = new KeptPlaces();
-  readonly #charged = new KeptPlaces();
+  #charged = new KeptPlaces();
 
   keep(key: number | string, startTag: number): void {
     this.#unserved.set(key, startTag);
@@ -21,9 +21,15 @@ export class TurnStarts {
     this.#charged.set(key, startTag);
   }
 
-  /** Corrects `charge` by a virtual time, also a negative one. */
-  settle(key: number | string, by: number, virtualTime: number): void {
-    this.#charged.set(key, Math.max(virtualTime, this.#charged.get(key) ?? virtualTime) + by);
+  /** Corrects `charge` by a virtual time, also a negative one. @param latest the latest beginning that results */
+  settle(key: number | string, by: number, virtualTime: number, latest: number): void {
+    const start = Math.max(virtualTime, this.#charged.get(key) ?? virtualTime);
+    this.#charged.set(key, by > 0 ? Math.max(start, Math.min(latest, start + by)) : start + by);
+  }
+
+  /** Drops what `charge` and `settle` have kept. */
+  forgive(): void {
+    this.#charged = new KeptPlaces();
   }
 
   /** When the next turn of a client begins; −Infinity if nothing is known of it. */

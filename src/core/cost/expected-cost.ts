@@ -2,6 +2,8 @@ import { RecencyMap } from '../collections/recency-map.ts';
 
 /** The weight of the last cost in the mean and the variance, after as many costs as its inverse. */
 const GAIN = 1 / 32;
+/** A cost of more than so many times the mean counts as so much: a single one says little, and a client may have chosen it. */
+const MAX_RATIO = 10;
 /** Fewer costs of a client say less than those of its route. */
 const MIN_OWN_COSTS = 3;
 /** Clients times routes times limits whose own costs are remembered. */
@@ -23,11 +25,11 @@ export class ExpectedCost {
     return Math.sqrt(this.#variance);
   }
 
-  /** @param cost in units, ≥ 0 and finite */
-  record(cost: number): void {
+  /** @param cost in units, ≥ 0 and finite @param usual the configured cost */
+  record(cost: number, usual: number): void {
     this.count += 1;
     const gain = Math.max(GAIN, 1 / this.count);
-    const difference = cost - this.mean;
+    const difference = Math.min(cost, MAX_RATIO * Math.max(1, usual, this.mean)) - this.mean;
     this.mean += gain * difference;
     this.#variance = (1 - gain) * (this.#variance + gain * difference * difference);
   }
@@ -49,12 +51,24 @@ export class ExpectedCosts {
     return own !== undefined && own.count >= MIN_OWN_COSTS ? own.mean : this.#byRoute.get(key)?.mean;
   }
 
+  /** A cost of the client was not read. Until others are, its requests count as those of the route: it may hide what they cost. */
+  forgetClient(route: string, limit: string, client: string): void {
+    this.#byClient.delete(`${limit}\0${route}\0${client}`);
+  }
+
+  /** What a request counts as whose response names no cost: the mean and the spread of its route. Undefined as `mean`. */
+  ofUnread(route: string, limit: string): number | undefined {
+    const expected = this.ofRoute(route, limit);
+    return expected && expected.mean + expected.spread;
+  }
+
   /** The mean and the spread of the costs of a route; undefined before the first. */
   ofRoute(route: string, limit: string): Pick<ExpectedCost, 'mean' | 'spread'> | undefined {
     return this.#byRoute.get(`${limit}\0${route}`);
   }
 
-  record(route: string, limit: string, client: string, cost: number): void {
+  /** @param usual the configured cost */
+  record(route: string, limit: string, client: string, cost: number, usual: number): void {
     const key = `${limit}\0${route}`;
     let expected = this.#byRoute.get(key);
     if (expected === undefined) {
@@ -62,10 +76,10 @@ export class ExpectedCosts {
       expected = new ExpectedCost();
       this.#byRoute.set(key, expected);
     }
-    expected.record(cost);
+    expected.record(cost, usual);
     const ownKey = `${key}\0${client}`;
     const own = this.#byClient.get(ownKey) ?? new ExpectedCost();
-    own.record(cost);
+    own.record(cost, usual);
     this.#byClient.set(ownKey, own);
     if (this.#byClient.size > MAX_CLIENTS) this.#byClient.deleteOldest();
   }

@@ -15,8 +15,8 @@ export class ForwardingLearner<L extends Learner> implements Learner {
     this.learnedMeter = learnedMeter;
   }
 
-  onSent(now: Millis, cost?: number): number {
-    return this.learnedMeter.onSent(now, cost);
+  onSent(now: Millis, cost?: number, isEstimate?: boolean): number {
+    return this.learnedMeter.onSent(now, cost, isEstimate);
   }
 
   onResponse(now: Millis): void {

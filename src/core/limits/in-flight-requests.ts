@@ -18,10 +18,10 @@ export function recordSent(ticket: Ticket, now: Millis): void {
   }
   ticket.costs?.onSent();
   for (const { meter, isClassLimit, ref } of ticket.limits) {
-    const inFlightAtSend = meter.onSent(now, ticket.costAt(ref));
+    const inFlightAtSend = meter.onSent(now, ticket.costAt(ref), ticket.costs?.find(ref.nested)?.isOpen);
     if (isClassLimit) continue;
     ticket.inFlightAtSend = inFlightAtSend;
-    ticket.sendNumber = meter.sendCount;
+    ticket.sentUnits = meter.sentUnits ?? meter.sendCount;
   }
 }
 

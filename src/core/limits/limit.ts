@@ -136,6 +136,12 @@ export class Limit extends ReturnSlots implements HeapItem {
     return this.queue.size > 0 || (this.nestedWithWaiters !== undefined && this.nestedWithWaiters.size > 0);
   }
 
+  /** The limit is idle: what earlier requests have cost is paid for, and delays no turn. */
+  forgiveCosts(): void {
+    this.queue.forgiveCosts();
+    this.#scheduler?.forgiveCosts();
+  }
+
   get scheduler(): CrossQueueScheduler {
     return (this.#scheduler ??= new CrossQueueScheduler());
   }

@@ -19,6 +19,7 @@ export class LocalMeter implements Meter {
   readonly #pacer = new Pacer();
   readonly #quota = new QuotaPacing();
   #sendCount = 0;
+  sentUnits = 0;
 
   constructor(settings: RateSettings, random: Random, rules?: RateRules) {
     this.adaptiveRate = new AdaptiveRate(settings, random, rules);
@@ -111,7 +112,7 @@ export class LocalMeter implements Meter {
 
   settle(settled: SettledCost, now: Millis): void {
     this.#pacer.settle(settled.charged, settled.actual, now, this.#paceAt(now));
-    if (!settled.isRejected) learnCost(this.adaptiveRate, settled);
+    learnCost(this.adaptiveRate, settled);
   }
 
   probe(now: Millis): void {
@@ -142,9 +143,10 @@ export class LocalMeter implements Meter {
     return this.adaptiveRate.inFlightLimiter.count;
   }
 
-  onSent(now: Millis, cost?: number): number {
+  onSent(now: Millis, cost = 1, isEstimate = false): number {
     this.#sendCount += 1;
-    return this.adaptiveRate.onSent(now, cost);
+    this.sentUnits += cost;
+    return this.adaptiveRate.onSent(now, cost, isEstimate);
   }
 
   onResponse(): void {

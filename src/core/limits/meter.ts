@@ -44,8 +44,8 @@ export interface Pacing {
 
 /** What a limit learns from: sends, results of attempts, reported quotas, and what other processes knew. */
 export interface Learner {
-  /** Returns how many requests are in flight, this one included. @param cost in units; 1 when absent */
-  onSent(now: Millis, cost?: number): number;
+  /** Returns how many requests are in flight, this one included. @param cost in units; 1 when absent. @param isEstimate see `settle` */
+  onSent(now: Millis, cost?: number, isEstimate?: boolean): number;
   /** A request in flight has its response, or will get none. Called once for each, after what the response says is recorded. */
   onResponse(now: Millis): void;
   /** A request is no longer in flight. Returns whether another one may be sent because of that. */
@@ -113,6 +113,8 @@ export interface MeterView {
   readonly meanCost?: number;
   /** Requests sent in total. */
   readonly sendCount: number;
+  /** What they were charged, in units. Absent if each has one unit. */
+  readonly sentUnits?: number;
   /** Requests sent and not ended. */
   readonly inFlight: number;
   /** Leased tokens in hand. Absent if the meter makes its own tokens, undefined if nothing limits. */

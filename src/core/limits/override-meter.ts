@@ -75,6 +75,10 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.pinnedRate === undefined ? this.learnedMeter.cooldownUntil : undefined;
   }
 
+  get sentUnits(): number {
+    return this.learnedMeter.sentUnits ?? this.learnedMeter.sendCount;
+  }
+
   get meanCost(): number {
     return this.learnedMeter.meanCost ?? 1;
   }

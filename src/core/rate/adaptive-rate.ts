@@ -109,9 +109,9 @@ export class AdaptiveRate {
   }
 
   /** Returns how many requests are in flight, this one included. */
-  onSent(now: Millis, cost?: number): number {
+  onSent(now: Millis, cost = 1, isEstimate = false): number {
     this.history.onSent(now, cost);
-    recordSendCost(this.state, cost);
+    recordSendCost(this.state, cost, isEstimate);
     return this.inFlightLimiter.onSent(now);
   }
 

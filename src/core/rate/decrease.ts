@@ -3,7 +3,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { RevertibleRateState, RateSettings, RateState } from './rate-state.ts';
 import { cutByPenalty } from './penalty.ts';
-import { adjustMeanCost, clamp, feedbackDelay, smoothRtt } from './rate-state.ts';
+import { clamp, feedbackDelay, MIN_MEAN_COST, recordCost, smoothRtt } from './rate-state.ts';
 
 /** δ: the size of a small cut, and how far growth goes above the ceiling within half of K. */
 export const DELTA = 0.05;
@@ -141,13 +141,10 @@ export function applyDecrease(
   state.recentRejected = 0;
 }
 
-/** The mean cost is that of about so many sends. */
-const COST_SPAN = 32;
-
-/** Records the cost of a send, 1 unit when absent. */
-export function recordSendCost(state: RateState, cost = 1): void {
-  state.costSamples = Math.min(state.costSamples + 1, COST_SPAN);
-  adjustMeanCost(state, cost - state.meanCost);
+/** Records the cost of a send. An estimate counts only until the first known cost. */
+export function recordSendCost(state: RateState, cost: number, isEstimate: boolean): void {
+  if (!isEstimate) recordCost(state, cost);
+  else if (state.costSamples === 0) state.meanCost = Math.max(MIN_MEAN_COST, cost);
 }
 
 /** Records a response that is no rejection. */

@@ -31,6 +31,19 @@ export interface RejectedSend extends FailedSend {
   readonly cost?: number;
 }
 
+/** Why the charge of a request is corrected. */
+export type CostResult =
+  /** Its response names the cost. */
+  | 'read'
+  /** No response names the cost: it is estimated. */
+  | 'estimated'
+  /** It was rejected, and is counted as such: only its charge is given back. */
+  | 'rejected'
+  /** An attempt to send it failed. */
+  | 'unsent'
+  /** It was admitted, and never counted as sent. */
+  | 'cancelled';
+
 /** What a request has cost at one limit, once that is known. */
 export interface SettledCost {
   readonly sentAt: Millis;
@@ -38,8 +51,7 @@ export interface SettledCost {
   readonly charged: number;
   /** What the upstream counted, in units; ≥ 0 and finite. */
   readonly actual: number;
-  /** It was rejected and counted as such: only its charge is given back. */
-  readonly isRejected: boolean;
+  readonly result: CostResult;
 }
 
 /** A request that ended with a response or failed, as far as its latency says something. */

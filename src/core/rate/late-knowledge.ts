@@ -6,7 +6,7 @@ import type { LateLatency, SettledCost } from './failed-send.ts';
 import type { RateDecrease } from './decrease.ts';
 import { isCalm } from './growth.ts';
 import { reviseFirstDecrease } from './decrease.ts';
-import { adjustMeanCost } from './rate-state.ts';
+import { largestSample, recordCost } from './rate-state.ts';
 import { detectPlaces } from './place-detection.ts';
 
 /**
@@ -51,10 +51,16 @@ export function learnLatency(
   return false;
 }
 
-/** Learns what an accepted request has cost. */
-export function learnCost({ history, state }: AdaptiveRate, { sentAt, charged, actual }: SettledCost): void {
-  history.onSettled(sentAt, actual - charged);
-  adjustMeanCost(state, actual - charged);
+/**
+ * Learns what a request has cost: the upstream has counted these units at the time of the send. A rejected one shows no cost. Its charge
+ * counts in the mean, because expensive requests are rejected more often than others.
+ */
+export function learnCost({ history, state }: AdaptiveRate, { sentAt, charged, actual, result }: SettledCost): void {
+  if (result === 'rejected') recordCost(state, charged);
+  if (result === 'rejected' || result === 'cancelled') return;
+  const known = Math.min(actual, Math.max(charged, largestSample(state.meanCost)));
+  history.onSettled(sentAt, known - charged);
+  if (result === 'read') recordCost(state, actual);
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

@@ -3,7 +3,14 @@ import type { Millis, PerSecond } from '../scalars.ts';
 /** How late a token may be taken without losing time: timers fire in whole milliseconds, and event loops stall. */
 export const MAX_LATENESS: Millis = 10;
 /** However much requests cost, the next one waits no longer for them than this, or than for a request of one unit. */
-const MAX_PAYMENT: Millis = 60_000;
+export const MAX_PAYMENT: Millis = 60_000;
+/** What is carried beyond that, for the requests that follow, in such periods. */
+const MAX_CARRIED_PAYMENTS = 10;
+
+/** The most that one request is charged at this rate, in units: what `MAX_PAYMENT` pays. */
+export function largestCharge(rate: PerSecond): number {
+  return Math.max(1, (MAX_PAYMENT * rate) / 1000);
+}
 
 /**
  * Spaces requests by the generic cell rate algorithm (GCRA, ITU-T I.371) without tolerance. It keeps the theoretical time
@@ -14,8 +21,12 @@ const MAX_PAYMENT: Millis = 60_000;
  */
 export class Pacer {
   #last = Number.NEGATIVE_INFINITY;
+  /** When the last token was taken: `#last`, unless a charge was settled since. */
+  #takenAt = Number.NEGATIVE_INFINITY;
   /** Units to be paid since `#last` before the next request. Negative: units that were charged and not used. */
   #unpaid = 1;
+  /** Units beyond these, which later requests wait for; ≥ 0. */
+  #carried = 0;
 
   /** Time until a token is free at this rate; 0 if one is. */
   delay(now: Millis, rate: PerSecond): Millis {
@@ -29,21 +40,50 @@ export class Pacer {
    * @param cost in units, ≥ 0 and finite
    */
   take(due: Millis, rate: PerSecond, cost = 1): void {
-    this.#last = Math.max(due, this.#last + this.#payment(rate));
-    this.#unpaid = cost + Math.min(0, this.#unpaid);
+    const paidAt = this.#last + this.#payment(rate);
+    if (this.#carried > 0) this.#pay(Math.max(0, due - paidAt), rate);
+    this.#last = Math.max(due, paidAt);
+    this.#takenAt = this.#last;
+    const left = Math.min(0, this.#unpaid);
+    if (cost <= 1 && this.#carried === 0) this.#unpaid = cost + left;
+    else this.#spread(Math.min(cost, largestCharge(rate)) + this.#carried + left, largestCharge(rate), rate);
   }
 
   /**
    * A request turns out to have cost something else than it was charged. What is given back exceeds the unpaid units by one charge
-   * at most: the upstream may not keep more for later.
+   * at most: the upstream may not keep more for later. No request is charged more than `largestCharge`.
    */
   settle(charged: number, actual: number, now: Millis, rate: PerSecond): void {
     if (now > this.#last) {
       const paid = ((now - this.#last) * rate) / 1000;
-      this.#unpaid = Math.min(this.#unpaid, Math.max(0, this.#unpaid - paid));
+      const due = Math.min(this.#unpaid, Math.max(1, this.#payableBy(this.#last, rate)));
+      if (paid > due) this.#pay(((paid - due) * 1000) / rate, rate);
+      this.#unpaid = Math.min(due, Math.max(0, due - paid));
       this.#last = now;
     }
-    this.#unpaid = Math.max(this.#unpaid + actual - charged, Math.min(this.#unpaid, -charged));
+    const total = this.#unpaid + this.#carried;
+    const largest = largestCharge(rate);
+    const counted = Math.min(charged, largest);
+    const difference = Math.min(actual, largest) - counted;
+    const payable = Math.max(this.#unpaid, this.#payableBy(Math.max(now, this.#last), rate));
+    this.#spread(Math.max(total + difference, Math.min(total, -counted)), payable, rate);
+  }
+
+  /** Splits units: what exceeds `payable` is carried. */
+  #spread(units: number, payable: number, rate: PerSecond): void {
+    this.#unpaid = Math.min(units, payable);
+    this.#carried = Math.min(units - this.#unpaid, MAX_CARRIED_PAYMENTS * largestCharge(rate));
+  }
+
+  /** The units that can be paid from this time on until `MAX_PAYMENT` after the last token; ≥ 0. */
+  #payableBy(from: Millis, rate: PerSecond): number {
+    const left = this.#takenAt + MAX_PAYMENT - from;
+    return left > 0 ? (left * rate) / 1000 : 0;
+  }
+
+  /** Pays what is carried by idle time. */
+  #pay(idle: Millis, rate: PerSecond): void {
+    if (idle > 0) this.#carried = Math.max(0, this.#carried - (idle * rate) / 1000);
   }
 
   /** The theoretical time of the last request; −Infinity before the first. */
@@ -54,6 +94,7 @@ export class Pacer {
   /** Cancels tokens that were taken for a time later than `now`. */
   rewind(now: Millis): void {
     this.#last = Math.min(this.#last, now);
+    this.#takenAt = Math.min(this.#takenAt, now);
   }
 
   #payment(rate: PerSecond): Millis {

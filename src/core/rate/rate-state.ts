@@ -89,7 +89,7 @@ export interface RateState extends RevertibleRateState {
   smoothedRtt: Millis;
   /** The same for rejections: some upstreams delay them. */
   rejectionRtt: Millis;
-  /** Units of a request, > 0, averaged over the last sends; and how many sends that are. */
+  /** Units of a request, > 0, averaged over the last known costs; and how many these are. */
   meanCost: number;
   costSamples: number;
 }
@@ -142,11 +142,20 @@ export function smoothRtt(smoothed: Millis, rtt: Millis): Millis {
   return smoothed === 0 ? rtt : smoothed + (rtt - smoothed) / 8;
 }
 
-const MIN_MEAN_COST = 0.001;
+export const MIN_MEAN_COST = 0.001;
+/** The mean is that of about so many costs. */
+const COST_SPAN = 32;
 
-/** Corrects the mean: the cost of one of its sends differs by this much. */
-export function adjustMeanCost(state: RateState, difference: number): void {
-  state.meanCost = Math.max(MIN_MEAN_COST, state.meanCost + difference / Math.max(1, state.costSamples));
+/** The highest cost that counts beside this mean: a single one says little, and a client may have chosen it. */
+export function largestSample(mean: number): number {
+  return 10 * Math.max(1, mean);
+}
+
+/** Updates the mean by a known cost. The first costs count equally. */
+export function recordCost(state: RateState, cost: number): void {
+  state.costSamples = Math.min(state.costSamples + 1, COST_SPAN);
+  const known = Math.min(cost, largestSample(state.meanCost));
+  state.meanCost = Math.max(MIN_MEAN_COST, state.meanCost + (known - state.meanCost) / state.costSamples);
 }
 
 /** A longer response time is not delay of feedback but slow processing. Growth must not wait for it. */

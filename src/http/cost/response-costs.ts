@@ -39,14 +39,14 @@ function settleByHead(
   headers: readonly string[],
 ): void {
   const named = new Map<string, number>();
-  let isMissing = false;
+  const missing: string[] = [];
   for (const { rule, response } of costs) {
     if (response?.kind !== 'header') continue;
     const cost = parseCost(firstHeaderValue(headers, response.name));
-    if (cost === undefined) isMissing = true;
+    if (cost === undefined) missing.push(rule.limit);
     else named.set(rule.limit, cost);
   }
-  if (isMissing) emitUnread(context, route, 'not_found');
+  if (missing.length > 0) leaveUnread(context, route, ticket, missing, 'not_found');
   if (named.size > 0 && context.gate.costs.settle(ticket, named, context.clock.now())) context.gateTimer.rearm();
 }
 
@@ -62,7 +62,7 @@ function makeCostTap(
     owner: addressGroupOf(client),
     coding: codingOf(firstHeaderValue(headers, 'content-encoding') ?? ''),
     onRead: (lookup: FieldLookup) => settleByBody(context, route, costs, ticket, lookup),
-    onUnread: (reason: UnreadCostReason) => emitUnread(context, route, reason),
+    onUnread: (reason: UnreadCostReason) => leaveUnread(context, route, ticket, costs.map(nameOf), reason),
   };
   return isEventStream(headers) ? new EventStreamCostTap(options, costs.flatMap(fieldsOf)) : new JsonCostTap(options);
 }
@@ -83,9 +83,15 @@ function settleByBody(
     const quota = bucket === undefined ? undefined : readBucket(bucket, lookup);
     if (quota !== undefined) gate.costs.applyBucket(ticket, rule.limit, quota, now);
   }
-  if (named.size === 0) emitUnread(context, route, 'not_found');
-  else gate.costs.settle(ticket, named, now);
+  gate.costs.settle(ticket, named, now);
+  const unread = costs.map(nameOf).filter((limit) => !named.has(limit));
+  if (unread.length === costs.length) leaveUnread(context, route, ticket, unread, 'not_found');
+  else gate.costs.settleUnread(ticket, unread, now);
   gateTimer.rearm();
+}
+
+function nameOf({ rule }: RouteCost): string {
+  return rule.limit;
 }
 
 function fieldsOf({ response, bucket }: RouteCost): readonly CostFieldPath[] {
@@ -93,6 +99,15 @@ function fieldsOf({ response, bucket }: RouteCost): readonly CostFieldPath[] {
   return bucket === undefined ? fields : [...fields, bucket.available, bucket.limit, bucket.refillRate];
 }
 
-function emitUnread({ listen }: CostContext, { name, target }: RoutedRequest['route'], reason: UnreadCostReason): void {
+/** Settles the costs by an estimate, and counts the response. */
+function leaveUnread(
+  { gate, gateTimer, clock, listen }: CostContext,
+  { name, target }: RoutedRequest['route'],
+  ticket: Ticket,
+  limits: readonly string[],
+  reason: UnreadCostReason,
+): void {
+  gate.costs.settleUnread(ticket, limits, clock.now());
+  gateTimer.rearm();
   listen({ type: 'cost-unread', upstream: target.name, route: name, reason });
 }

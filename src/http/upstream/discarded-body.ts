@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Millis } from '../../core/scalars.ts';
-import { MAX_CAPTURE_TIME, type ResponseCapture } from '../idempotency/response-capture.ts';
+import { MAX_CAPTURE_TIME } from '../idempotency/response-capture.ts';
+import type { BodyReaders } from '../response/body-forwarding.ts';
 
 /** A response that is not forwarded is read up to this size and time, to keep its connection; beyond, a new one is cheaper. */
 const MAX_BYTES = 256 * 1024;
@@ -12,26 +13,23 @@ export class DiscardedBody {
   /** Bytes that a client had received before it left. */
   readonly writtenBytes: number;
   readonly #controller: Dispatcher.DispatchController | undefined;
-  readonly #capture: ResponseCapture | undefined;
+  readonly #readers: BodyReaders;
   readonly #timer: NodeJS.Timeout;
   #bytes = 0;
 
-  /** @param capture keeps the body for repeats of the request */
-  constructor(
-    controller: Dispatcher.DispatchController | undefined,
-    capture: ResponseCapture | undefined,
-    writtenBytes = 0,
-  ) {
+  constructor(controller: Dispatcher.DispatchController | undefined, readers: BodyReaders, writtenBytes = 0) {
+    const { capture } = readers;
     this.writtenBytes = writtenBytes;
     this.#controller = controller;
-    this.#capture = capture;
+    this.#readers = readers;
     this.#timer = setTimeout(() => this.#abort(), capture === undefined ? MAX_TIME : MAX_CAPTURE_TIME).unref();
     capture?.whenGivenUp(() => this.#abort());
   }
 
   onChunk(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    this.#capture?.add(chunk);
+    this.#readers.capture?.add(chunk);
+    this.#readers.tap?.add(chunk);
     if (this.#bytes > MAX_BYTES) this.#abort();
   }
 
@@ -42,14 +40,16 @@ export class DiscardedBody {
 
   /** A response with trailers is not kept. */
   addTrailers(): void {
-    this.#capture?.abort();
+    this.#readers.capture?.abort();
   }
 
   /** @param isComplete nothing is missing */
   end(isComplete: boolean): void {
     clearTimeout(this.#timer);
-    if (isComplete) this.#capture?.end();
-    else this.#capture?.abort();
+    const { capture, tap } = this.#readers;
+    tap?.end(isComplete);
+    if (isComplete) capture?.end();
+    else capture?.abort();
   }
 
   #abort(): void {

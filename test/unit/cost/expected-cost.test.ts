@@ -8,28 +8,28 @@ const RULE: CostRule = { limit: '', expected: 5, min: 1, max: 100, isSettled: tr
 describe('an expected cost', () => {
   test('is exactly a cost that never changes, without a spread', () => {
     const expected = new ExpectedCost();
-    for (let i = 0; i < 100; i += 1) expected.record(7);
+    for (let i = 0; i < 100; i += 1) expected.record(7, 5);
     expect([expected.mean, expected.spread]).toEqual([7, 0]);
   });
 
   test('has the mean and the standard deviation of its costs', () => {
     const expected = new ExpectedCost();
-    for (let i = 0; i < 1000; i += 1) expected.record(i % 2 === 0 ? 10 : 30);
+    for (let i = 0; i < 1000; i += 1) expected.record(i % 2 === 0 ? 10 : 30, 5);
     expect(expected.mean).toBeCloseTo(20, 0);
     expect(expected.spread).toBeCloseTo(10, 0);
   });
 
   test('follows costs that have changed', () => {
     const expected = new ExpectedCost();
-    for (let i = 0; i < 1000; i += 1) expected.record(10);
-    for (let i = 0; i < 200; i += 1) expected.record(100);
+    for (let i = 0; i < 1000; i += 1) expected.record(10, 5);
+    for (let i = 0; i < 200; i += 1) expected.record(100, 5);
     expect(expected.mean).toBeGreaterThan(99);
   });
 
   test('is learned for each route and limit, up to a bound', () => {
     const costs = new ExpectedCosts();
-    for (let i = 0; i < 2000; i += 1) costs.record(`route ${i}`, '', 'client', 3);
-    costs.record('route 0', 'tokens', 'client', 9);
+    for (let i = 0; i < 2000; i += 1) costs.record(`route ${i}`, '', 'client', 3, 5);
+    costs.record('route 0', 'tokens', 'client', 9, 5);
     expect(costs.mean('route 0', '', 'client')).toBe(3);
     expect(costs.mean('route 0', 'tokens', 'client')).toBeUndefined();
     expect(costs.ofRoute('route 1999', '')).toBeUndefined();
@@ -37,19 +37,37 @@ describe('an expected cost', () => {
 
   test('is that of the client once it has had three responses, and that of the route for others', () => {
     const costs = new ExpectedCosts();
-    for (let i = 0; i < 100; i += 1) costs.record('route', '', 'cheap', 2);
-    costs.record('route', '', 'dear', 50);
-    costs.record('route', '', 'dear', 50);
+    for (let i = 0; i < 100; i += 1) costs.record('route', '', 'cheap', 2, 5);
+    costs.record('route', '', 'dear', 50, 5);
+    costs.record('route', '', 'dear', 50, 5);
     expect(costs.mean('route', '', 'dear')).toBeLessThan(5);
-    costs.record('route', '', 'dear', 50);
+    costs.record('route', '', 'dear', 50, 5);
     expect([costs.mean('route', '', 'dear'), costs.mean('route', '', 'cheap')]).toEqual([50, 2]);
     expect(costs.mean('route', '', 'new')).toBe(costs.ofRoute('route', '')?.mean);
   });
 
+  test('is raised by one cost tenfold at most', () => {
+    const costs = new ExpectedCosts();
+    costs.record('route', '', 'client', 1e9, 5);
+    expect(costs.mean('route', '', 'other')).toBe(50);
+    for (let i = 0; i < 100; i += 1) costs.record('route', '', 'client', 5, 5);
+    costs.record('route', '', 'client', 1e9, 5);
+    expect(costs.mean('route', '', 'other')).toBeLessThan(10);
+  });
+
+  test('is that of the route again for a client that hides what its requests cost', () => {
+    const costs = new ExpectedCosts();
+    for (let i = 0; i < 100; i += 1) costs.record('route', '', 'others', 40, 5);
+    for (let i = 0; i < 3; i += 1) costs.record('route', '', 'buyer', 1, 5);
+    expect(costs.mean('route', '', 'buyer')).toBe(1);
+    costs.forgetClient('route', '', 'buyer');
+    expect(costs.mean('route', '', 'buyer')).toBeGreaterThan(30);
+  });
+
   test('forgets the client without a response for longest', () => {
     const costs = new ExpectedCosts();
-    for (let i = 0; i < 3; i += 1) costs.record('route', '', 'first', 50);
-    for (let i = 0; i < 10_000; i += 1) costs.record('route', '', `client ${i}`, 1);
+    for (let i = 0; i < 3; i += 1) costs.record('route', '', 'first', 50, 5);
+    for (let i = 0; i < 10_000; i += 1) costs.record('route', '', `client ${i}`, 1, 5);
     expect(costs.mean('route', '', 'first')).toBeLessThan(2);
   });
 });
@@ -63,7 +81,7 @@ describe('the charge of a request', () => {
       return costs.at('');
     };
     expect(charge()).toBe(5);
-    for (let i = 0; i < 1000; i += 1) expected.record('route', '', 'client', i % 2 === 0 ? 10 : 30);
+    for (let i = 0; i < 1000; i += 1) expected.record('route', '', 'client', i % 2 === 0 ? 10 : 30, 5);
     expect(charge()).toBeCloseTo(20, 0);
   });
 

@@ -49,6 +49,46 @@ describe('a pacer of units', () => {
     expect(pacer.delay(0, 0.01)).toBe(100_000);
   });
 
+  test('does not begin the minute anew when a cost is settled within it', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE, 100_000);
+    for (const now of [20_000, 40_000, 59_000]) pacer.settle(5, 100, now, RATE);
+    expect(pacer.delay(59_000, RATE)).toBeCloseTo(1000, 6);
+  });
+
+  test('carries what a minute does not pay, so that several expensive requests in flight are paid for', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE, 1);
+    for (let i = 0; i < 3; i += 1) pacer.settle(1, 501, 0, RATE); // 1501 units: 150 s
+    const sends: number[] = [];
+    for (let now = 0; sends.length < 4; ) {
+      now += pacer.delay(now, RATE);
+      pacer.take(now, RATE, 1);
+      sends.push(Math.round(now / 100) / 10);
+    }
+    expect(sends).toEqual([60, 120, 150.3, 150.4]);
+  });
+
+  test('carries no more than ten minutes', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE);
+    for (let i = 0; i < 1000; i += 1) pacer.settle(1, 1e9, 0, RATE);
+    let now = 0;
+    for (let i = 0; i < 20; i += 1) {
+      now += pacer.delay(now, RATE);
+      pacer.take(now, RATE);
+    }
+    expect(pacer.delay(now, RATE)).toBeCloseTo(100, 6);
+  });
+
+  test('pays what it carries in idle time, too', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE, 1);
+    for (let i = 0; i < 3; i += 1) pacer.settle(1, 501, 0, RATE);
+    pacer.take(200_000, RATE, 1);
+    expect(pacer.delay(200_000, RATE)).toBeCloseTo(100, 6);
+  });
+
   test('owes nothing at an unlimited rate', () => {
     const pacer = new Pacer();
     pacer.take(0, Number.POSITIVE_INFINITY, 5);

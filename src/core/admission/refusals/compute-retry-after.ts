@@ -2,7 +2,7 @@ import { fairShare } from '../active-clients.ts';
 import { longestPlaceWait } from '../awaited-ends.ts';
 import { connectionSlotsFor } from '../connection-slots.ts';
 import { hasFiniteRate, refusalIfStopped } from './refusal-reasons.ts';
-import { tokenDelay } from '../wait-estimate.ts';
+import { expectedDelayAt, tokenDelay } from '../wait-estimate.ts';
 import { awaitReturn, computeEffectiveWeight, partOfAddress } from '../effective-weight.ts';
 import { type ClientSlot, FLOOD_FACTOR } from '../client-allowance.ts';
 import type { EventSink } from '../../events/proxy-events.ts';
@@ -62,9 +62,16 @@ export function computeRetryAfter(
   if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
   const connectionSlots = why === 'over_share' ? undefined : connectionSlotsFor(ticket, store.upstream(upstream));
   const stalled = Math.max(connectionSlots?.stalledFor(now) ?? 0, longestPlaceWait(ticket, now));
-  const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now);
-  ticket.returnSlot = kind === 'shared' && stalled > wait ? 'stalled' : kind;
+  const turn = ticket.costs === undefined ? wait : Math.min(wait, longestTurn(ticket, now));
+  const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(turn, stalled) }, now);
+  ticket.returnSlot = kind === 'shared' && stalled > turn ? 'stalled' : kind;
   return recordPromisedReturn(store, ticket, slot, delay, now);
+}
+
+/** The costs of others are only expected: a client waits no longer for them than for other learned reasons, beyond the next token. */
+function longestTurn(ticket: Ticket, now: Millis): Millis {
+  const delays = ticket.limits.map((limit) => expectedDelayAt(limit, ticket, now));
+  return Math.max(0, ...delays) + MAX_LEARNED_RETRY_AFTER;
 }
 
 /**
