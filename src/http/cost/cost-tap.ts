@@ -55,9 +55,12 @@ export class JsonCostTap implements CostTap {
     const failure = this.#failure;
     this.#drop('incomplete');
     if (failure !== undefined) return onUnread(failure);
-    decodeBody(body, coding, MAX_TAPPED_BYTES, (decoded) => {
-      if (decoded === undefined) onUnread('undecodable');
-      else onRead(lookupInJson(decoded));
+    // After the end of the response is written: parsing takes milliseconds.
+    setImmediate(() => {
+      decodeBody(body, coding, MAX_TAPPED_BYTES, (decoded) => {
+        if (decoded === undefined) onUnread('undecodable');
+        else onRead(lookupInJson(decoded));
+      });
     });
   }
 

@@ -1,7 +1,7 @@
 import { RequestCosts } from '../../core/cost/request-costs.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { lookupInJson, parseCost, sumFields } from './read-cost-fields.ts';
+import { lookupInRequest, parseCost, sumFields } from './read-cost-fields.ts';
 
 /** What a request costs by its method and its headers; undefined: one unit at each limit. */
 export function makeRequestCosts({
@@ -28,7 +28,7 @@ export function declareBodyCosts(
   if (route.costs === undefined || bytes === undefined || declared === undefined) return;
   for (const { rule, request: source } of route.costs.costs) {
     if (source?.kind !== 'json') continue;
-    declared.declare(rule.limit, sumFields(source.fields, lookupInJson(bytes)));
+    declared.declare(rule.limit, sumFields(source.fields, lookupInRequest(bytes)));
   }
 }
 

@@ -12,12 +12,33 @@ export function parseCost(value: string | undefined): number | undefined {
 /** Finds the number at a path; undefined if there is none. */
 export type FieldLookup = (path: CostFieldPath) => number | undefined;
 
-/** Looks fields up in a JSON document. An ambiguous document has none: see `readJsonScalar`. */
-export function lookupInJson(body: Uint8Array): FieldLookup {
+/** Looks fields up in a JSON document of a client. An ambiguous document has none: see `readJsonScalar`. */
+export function lookupInRequest(body: Uint8Array): FieldLookup {
   return (path) => {
     const value = readJsonScalar(body, path);
     return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
   };
+}
+
+/** Looks fields up in a JSON document of an upstream, which is parsed once. One that is no JSON has none. */
+export function lookupInJson(body: Uint8Array): FieldLookup {
+  const document = parseJson(body);
+  return (path) => {
+    let value: unknown = document;
+    for (const name of path) {
+      if (typeof value !== 'object' || value === null) return undefined;
+      value = Object.getOwnPropertyDescriptor(value, name)?.value;
+    }
+    return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+  };
+}
+
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString());
+  } catch {
+    return undefined;
+  }
 }
 
 /** The sum of the fields that are present; undefined if none is. */

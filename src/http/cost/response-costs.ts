@@ -1,5 +1,6 @@
 import type { Ticket } from '../../core/admission/ticket.ts';
 import { isEventStream } from '../headers/forward-headers.ts';
+import { isJsonType } from '../headers/media-type.ts';
 import { firstHeaderValue } from '../headers/raw-headers.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
@@ -56,7 +57,12 @@ function makeCostTap(
   costs: readonly RouteCost[],
   ticket: Ticket,
   headers: readonly string[],
-): CostTap {
+): CostTap | undefined {
+  const isStream = isEventStream(headers);
+  if (!isStream && !isJsonType(firstHeaderValue(headers, 'content-type') ?? '')) {
+    leaveUnread(context, route, ticket, costs.map(nameOf), 'not_found');
+    return undefined;
+  }
   const options = {
     memory: context.replayMemory,
     owner: addressGroupOf(client),
@@ -64,7 +70,7 @@ function makeCostTap(
     onRead: (lookup: FieldLookup) => settleByBody(context, route, costs, ticket, lookup),
     onUnread: (reason: UnreadCostReason) => leaveUnread(context, route, ticket, costs.map(nameOf), reason),
   };
-  return isEventStream(headers) ? new EventStreamCostTap(options, costs.flatMap(fieldsOf)) : new JsonCostTap(options);
+  return isStream ? new EventStreamCostTap(options, costs.flatMap(fieldsOf)) : new JsonCostTap(options);
 }
 
 function settleByBody(

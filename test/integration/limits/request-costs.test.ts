@@ -90,18 +90,20 @@ describe('the cost in a response', () => {
     await eventually(units, (value) => value === 40);
   });
 
-  test('is not read from a body above a megabyte, from one that is cut, or where there is no such field', async () => {
+  test('is not read from a body above a megabyte, from one of another type, from one that is cut, or where there is no such field', async () => {
     const cost = '{response: {json: usage.total_tokens}, max: 1000}';
     const { tidegate } = await startWithCost(`${cost}, maxRate: 1000000/s`, ({ url }, response) => {
-      response.writeHead(200, JSON_TYPE);
+      response.setHeader('Content-Type', 'application/json');
       if (url === '/long') response.end(JSON.stringify({ text: 'x'.repeat(1_100_000), usage: { total_tokens: 1 } }));
+      else if (url === '/text') response.setHeader('Content-Type', 'text/plain').end(USAGE);
       else if (url === '/cut') response.write('{"usage": ', () => response.destroy());
       else response.end('{}');
     });
     const unread = (reason: string): Promise<number> =>
       tidegate.metric(`tidegate_unread_costs_total{upstream="api",reason="${reason}"}`);
-    for (const [path, reason] of [
+    for (const [path, reason, total = 1] of [
       ['/none', 'not_found'],
+      ['/text', 'not_found', 2],
       ['/long', 'too_long'],
       ['/cut', 'incomplete'],
     ] as const) {
@@ -111,9 +113,9 @@ describe('the cost in a response', () => {
       );
       const count = await eventually(
         () => unread(reason),
-        (value) => value > 0,
+        (value) => value >= total,
       );
-      expect(count).toBe(1);
+      expect(count).toBe(total);
     }
   });
 
