@@ -180,6 +180,7 @@ export default defineConfig({
           'test/containers/**',
           'test/bench/**',
           'test/soak/**',
+          'test/stress/**',
           'test/checker/**',
           'test/mutation/**',
         ],

@@ -33,7 +33,7 @@ export const LAYERS: readonly Layer[] = [
     imports: ['admin', 'app', 'config', 'core', 'installation', 'laboratory', 'process', 'simulator', 'telemetry'],
   },
   { name: 'library', imports: ['app', 'config', 'core', 'http', 'process', 'simulator', 'telemetry'] },
-  { name: 'main', imports: ['cli', 'config', 'core', 'laboratory', 'process', 'telemetry'] },
+  { name: 'main', imports: ['cli', 'core', 'laboratory', 'process', 'telemetry'] },
 ];
 
 const FILES: ReadonlySet<string> = new Set(['app', 'installation', 'main']);

@@ -49,8 +49,6 @@ async function run(command: CliCommand): Promise<void> {
       const { text, exitCode } = runDiff(command.before, command.after, command.json, { env: process.env, readFile });
       return finish(exitCode === 2 ? { text: '', remarks: text, exitCode } : { text, remarks: '', exitCode });
     }
-    case 'schema':
-      return print(JSON.stringify((await import('./config/schema/json-schema.ts')).configJsonSchema(), null, 2));
     case 'clients':
       return finish((await import('./cli/clients/clients-command.ts')).runClients(command));
     case 'explain':
@@ -63,18 +61,21 @@ async function run(command: CliCommand): Promise<void> {
       return runLab(command);
     case 'top':
       return runTop(command);
-    case 'simulate-list': {
-      const { listScenarios } = await import('./cli/bundled-scenarios.ts');
-      return print(listScenarios({ env: process.env, readFile }).trimEnd());
-    }
     case 'simulate':
       return runSimulateCommand(command);
-    case 'help': {
-      const { helpText } = await import('./cli/help.ts');
-      return print(helpText(command.topic).trimEnd());
+    case 'doctor': {
+      const { runDoctor } = await import('./cli/doctor/doctor-command.ts');
+      return finish(await runDoctor(command, { env: process.env, readFile, version, random: Math.random }));
     }
-    case 'version':
-      return print(version);
+    case 'schema':
+    case 'simulate-list':
+    case 'completion':
+    case 'man':
+    case 'help':
+    case 'version': {
+      const { commandText } = await import('./cli/text-command.ts');
+      process.stdout.write(await commandText(command, version, { env: process.env, readFile }));
+    }
   }
 }
 
@@ -87,9 +88,8 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   ]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
-  const { app, config, logger, watch, drainRequested } = served;
-  const { refused } = cache;
-  if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
+  const { app, config, logger, watch, drainRequested, reportReady, onStopping } = served;
+  if (cache.refused) logger.warn({ refused: cache.refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
   const { delay, timeout } = config.drain;
   let isStopping = false;
@@ -97,7 +97,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   let signal: NodeJS.Signals | undefined;
   const { close } = closeWithGrace(closeOptions(delay + timeout), async ({ err }) => {
     isStopping = true;
-    watch.close();
+    onStopping(delay + timeout);
     if (err === undefined) {
       logger.info({ signal }, 'draining');
       // A process in a terminal has no load balancer that must first notice the drain.
@@ -122,6 +122,7 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
   watchServiceSignals(logger, { reload, drain: startDrain, exit: () => process.exit(1) });
   if (reloads.end()) void reload();
   void drainRequested.then(() => startDrain());
+  reportReady();
   announceSecondCtrlC(timeout);
   if (app.practice !== undefined && process.stdout.isTTY) {
     const { formatGreeting } = await import('./cli/greeting.ts');

@@ -5,10 +5,14 @@ const KEPT = [
   'description',
   'keywords',
   'license',
+  'homepage',
+  'bugs',
+  'repository',
   'type',
   'bin',
   'exports',
   'files',
+  'publishConfig',
   'engines',
 ] as const;
 
@@ -16,8 +20,7 @@ const KEPT = [
 const HOST = { peerDependencies: { fastify: '^5.0.0' }, peerDependenciesMeta: { fastify: { optional: true } } };
 
 /**
- * Returns the published manifest, without dependencies because they are bundled. The checkout's manifest is `private`, so
- * that only a built package can be published; this one is not.
+ * Returns the published manifest, without scripts, and without dependencies because they are bundled.
  * @throws if a published field is missing
  */
 export function published(manifest: unknown): Record<string, unknown> {

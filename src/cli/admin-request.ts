@@ -18,6 +18,10 @@ export interface AdminCall {
   readonly subject: string;
   /** Statuses besides 200 that the admin API responds with, with a detail for the user. */
   readonly problems: readonly number[];
+  /** The payload is the text of the response, as that of /metrics is no JSON. */
+  readonly asText?: boolean;
+  /** The token is not sent, even if there is one. */
+  readonly isAnonymous?: boolean;
   /** A longer response is a failure; 1 MiB by default. */
   readonly maxBytes?: number;
 }
@@ -38,7 +42,19 @@ export type AdminOutcome =
       readonly detail: string;
       readonly failure: CommandFailure;
     }
-  | { readonly kind: 'too_long' | 'unusable'; readonly failure: CommandFailure };
+  | { readonly kind: 'too_long'; readonly failure: CommandFailure }
+  | {
+      readonly kind: 'unusable';
+      readonly cause: 'cut_off' | 'unauthorized' | 'not_tidegate';
+      readonly failure: CommandFailure;
+    }
+  /** There is no response. `code`: of the system or undici; `no response` after a timeout. */
+  | {
+      readonly kind: 'unusable';
+      readonly cause: 'unreachable';
+      readonly code: string;
+      readonly failure: CommandFailure;
+    };
 
 /** Exit code 1: a failure that can be fixed; 2: an invalid command line. */
 export interface CommandFailure {
@@ -94,14 +110,17 @@ export class AdminConnection {
   /** Never rejects: a failure has a message with the cause and a remedy. */
   async send(call: AdminCall): Promise<AdminOutcome> {
     const { token, admin = DEFAULT_ADMIN_ADDRESS } = this.#access;
-    const { method, path, subject, maxBytes = DEFAULT_MAX_BYTES } = call;
+    const { method, path, subject, asText = false, isAnonymous = false, maxBytes = DEFAULT_MAX_BYTES } = call;
     let hasBegun = false;
     try {
       const { statusCode, body } = await this.#dispatcher.request({
         origin: this.#origin,
         path,
         method,
-        headers: { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+        headers: {
+          accept: asText ? 'text/plain' : 'application/json',
+          ...(token === undefined || isAnonymous ? {} : { authorization: `Bearer ${token}` }),
+        },
         headersTimeout: REQUEST_TIMEOUT,
         bodyTimeout: REQUEST_TIMEOUT,
         signal: AbortSignal.timeout(2 * REQUEST_TIMEOUT + (maxBytes / MIB) * TIME_PER_MIB),
@@ -112,12 +131,17 @@ export class AdminConnection {
         const failure = fail(`${subject}: the response of ${admin} is longer than ${maxBytes / MIB} MiB`);
         return { kind: 'too_long', failure };
       }
-      const payload = parseJson(text);
+      const payload = asText && statusCode === 200 ? text : parseJson(text);
       return statusCode === 200
         ? { kind: 'answered', payload }
         : describeStatus(statusCode, payload, this.#access, call);
     } catch (error) {
-      return { kind: 'unusable', failure: hasBegun ? describeCut(admin, error) : describeUnreachable(admin, error) };
+      return hasBegun
+        ? { kind: 'unusable', cause: 'cut_off', failure: describeCut(admin, error) }
+        : {
+            ...{ kind: 'unusable', cause: 'unreachable', code: codeOf(error) },
+            failure: describeUnreachable(admin, error),
+          };
     }
   }
 
@@ -159,14 +183,15 @@ function describeStatus(
       token === undefined
         ? 'set it with --token or TIDEGATE_ADMIN_TOKEN'
         : 'the token given is not the one of admin.token';
-    return { kind: 'unusable', failure: fail(`the admin port at ${admin} requires a token: ${remedy}`) };
+    const failure = fail(`the admin port at ${admin} requires a token: ${remedy}`);
+    return { kind: 'unusable', cause: 'unauthorized', failure };
   }
   const detail = detailOf(payload);
   // Without a problem detail, the response comes from another program.
   if (problems.includes(status) && detail !== undefined) {
     return { kind: 'refused', status, detail, failure: fail(`${subject}: ${detail}`) };
   }
-  return { kind: 'unusable', failure: notFromTidegate(admin, status, detail) };
+  return { kind: 'unusable', cause: 'not_tidegate', failure: notFromTidegate(admin, status, detail) };
 }
 
 function describeUnreachable(admin: string, error: unknown): CommandFailure {

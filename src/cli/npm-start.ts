@@ -10,7 +10,7 @@ const PRACTICE_CONFIG = ['--config', 'config/practice.yaml'];
 /** Options that npm does not know, and nevertheless removes from the command line if no `--` is before them. */
 export const OPTIONS_WITH_VALUE: readonly string[] = [
   ...['config', 'upstream', 'listen', 'admin', 'client-key', 'log-level', 'seed', 'svg', 'state', 'limit'],
-  ...['route', 'after', 'confirm', 'file'],
+  ...['route', 'after', 'confirm', 'file', 'expires'],
 ];
 export const OPTIONS_WITHOUT_VALUE = ['full', 'probe', 'once', 'list', 'check', 'oldest'];
 

@@ -6,8 +6,10 @@ import type { DeliveriesCommand } from './deliveries/deliveries-arguments.ts';
 import { DELIVERIES_OPTIONS, toDeliveriesCommand } from './deliveries/deliveries-arguments.ts';
 import type { ClientsCommand } from './clients/clients-arguments.ts';
 import { CLIENTS_OPTIONS, toClientsCommand } from './clients/clients-arguments.ts';
-import type { CommandName } from './help.ts';
-import { COMMAND_NAMES } from './help.ts';
+import type { CommandName, Shell } from './command-names.ts';
+import { COMMAND_NAMES, SHELLS } from './command-names.ts';
+import type { DoctorCommand } from './doctor/doctor-arguments.ts';
+import { DOCTOR_OPTIONS, toDoctorCommand } from './doctor/doctor-arguments.ts';
 import type { LabCommand } from '../laboratory/commands/lab-arguments.ts';
 import { parseLabCommand } from '../laboratory/commands/lab-arguments.ts';
 import type { KeysCommand } from './keys/keys-arguments.ts';
@@ -19,6 +21,7 @@ import { parseSeed, parseOptions, BOOLEAN_OPTION, STRING_OPTION, usageError } fr
 export type CliCommand =
   | { readonly kind: 'serve'; readonly flags: ServeFlags }
   | { readonly kind: 'check'; readonly file: string; readonly full: boolean; readonly probe: boolean }
+  | DoctorCommand
   | { readonly kind: 'diff'; readonly before: string; readonly after: string; readonly json: boolean }
   | { readonly kind: 'schema' }
   | {
@@ -52,6 +55,8 @@ export type CliCommand =
       readonly token: string | undefined;
       readonly once: boolean;
     }
+  | { readonly kind: 'completion'; readonly shell: Shell }
+  | { readonly kind: 'man' }
   | { readonly kind: 'help'; readonly topic: CommandName | undefined }
   | { readonly kind: 'version' };
 
@@ -69,6 +74,7 @@ export const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Optio
     'log-level': STRING_OPTION,
   },
   check: { full: BOOLEAN_OPTION, probe: BOOLEAN_OPTION },
+  doctor: DOCTOR_OPTIONS,
   diff: { json: BOOLEAN_OPTION },
   schema: {},
   explain: { admin: STRING_OPTION, token: STRING_OPTION, json: BOOLEAN_OPTION },
@@ -85,6 +91,8 @@ export const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Optio
   },
   demo: { listen: STRING_OPTION, admin: STRING_OPTION },
   top: { admin: STRING_OPTION, token: STRING_OPTION, once: BOOLEAN_OPTION },
+  completion: {},
+  man: {},
   help: {},
   version: {},
 };
@@ -138,6 +146,8 @@ function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): 
       if (operand === undefined) return usageError('check needs a FILE');
       if (surplus.length > 0) return usageError('check takes one FILE');
       return { kind: 'check', file: operand, full: options.has('full'), probe: options.has('probe') };
+    case 'doctor':
+      return toDoctorCommand(options);
     case 'explain':
       if (operand === undefined) return usageError('explain needs an ID: the Tidegate-Request-Id of a response');
       if (surplus.length > 0) return usageError('explain takes one ID');
@@ -165,12 +175,21 @@ function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): 
     case 'top':
       if (operand !== undefined) return usageError(`top takes no '${operand}'`, `--admin ${operand}`);
       return { kind: 'top', admin, token: value('token'), once: options.has('once') };
+    case 'completion':
+      return toCompletionCommand(operand, surplus);
     case 'demo':
     case 'schema':
+    case 'man':
     case 'version':
       if (operand !== undefined) return usageError(`${name} takes no '${operand}'`);
       return name === 'demo' ? { kind: name, flags: { listen, admin } } : { kind: name };
   }
+}
+
+function toCompletionCommand(operand: string | undefined, surplus: readonly string[]): CliCommand | UsageError {
+  const shell = SHELLS.find((name) => name === operand);
+  if (shell !== undefined && surplus.length === 0) return { kind: 'completion', shell };
+  return usageError(`completion needs one shell: ${SHELLS.join(', ')}`);
 }
 
 function toSimulateCommand(options: ParsedOptions): CliCommand | UsageError {
@@ -208,6 +227,7 @@ const COMMAND_SYNONYMS: ReadonlyMap<string, CommandName> = new Map([
   ['up', 'serve'],
   ['validate', 'check'],
   ['test', 'check'],
+  ['diagnose', 'doctor'],
 ]);
 
 function looksLikeFile(word: string): boolean {

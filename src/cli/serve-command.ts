@@ -2,11 +2,13 @@ import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
 import { createInstanceId } from '../process/instance-id.ts';
-import { countWorkers } from '../process/cluster/divide-config.ts';
+import type { SystemdNotifier } from '../process/health/systemd-notifier.ts';
+import { countWorkers } from '../config/compile/divide-config.ts';
 import type { startCluster as StartCluster } from '../process/cluster/primary.ts';
 import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import { ConfigSource } from '../config/load/config-source.ts';
 import type { Config } from '../config/schema/config-schema.ts';
+import type { Millis } from '../core/scalars.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { logUnreachableEndpoints } from '../process/probes/probe-upstreams.ts';
 import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
@@ -27,8 +29,12 @@ export type ServeResult =
       readonly logger: Logger;
       /** Reloads the configuration when one of its files changes. */
       readonly watch: FileWatch;
-      /** Resolves when the admin API is told to drain. */
+      /** Resolves when an operator drains this process by the admin API. */
       readonly drainRequested: Promise<void>;
+      /** To be called when this process handles signals: systemd may send one as soon as it is ready. */
+      readonly reportReady: () => void;
+      /** To be called when this process begins to stop, which takes at most `within`. */
+      readonly onStopping: (within: Millis) => void;
     }
   /** Exit code 1: a failure that can be fixed; 2: an invalid command line. */
   | { readonly kind: 'failed'; readonly message: string; readonly exitCode: 1 | 2 };
@@ -53,6 +59,8 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   }).child({ instance });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
+    // Loaded before the start: no signal is handled between the start and the return.
+    const systemd = env['NOTIFY_SOCKET'] ? await openNotifier(env, logger) : undefined;
     const { promise: drainRequested, resolve: requestDrain }: PromiseWithResolvers<void> = Promise.withResolvers();
     const parts = { logger, logOutput, version, instance, source, substituted, requestDrain };
     const app = workers > 1 ? await startWithWorkers(config, workers, parts) : await startApp(config, parts);
@@ -74,10 +82,21 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
       () => source.files,
       () => app.reload(),
     );
-    return { kind: 'running', app, config, logger, watch, drainRequested };
+    const reportReady = (): void => systemd?.reportReady();
+    const onStopping = (within: Millis): void => {
+      watch.close();
+      systemd?.reportStopping(within);
+    };
+    return { kind: 'running', app, config, logger, watch, drainRequested, reportReady, onStopping };
   } catch (error) {
     return { kind: 'failed', message: await describeStartError(error, config, env), exitCode: 1 };
   }
+}
+
+/** Loaded only under systemd. */
+async function openNotifier(env: NodeJS.ProcessEnv, logger: Logger): Promise<SystemdNotifier> {
+  const { SystemdNotifier } = await import('../process/health/systemd-notifier.ts');
+  return new SystemdNotifier(env, logger);
 }
 
 /** Loaded on demand, because most installations have one process. */

@@ -105,14 +105,14 @@ storage copy --quiet "$container" docker/replicas/tidegate.yaml /tmp/check/repli
 storage copy --quiet "$container" "$work"/secrets/* /run/secrets/ >/dev/null
 storage run "$container" -- node /tmp/check/in-container.ts
 
-for overlay in gateway sidecar ingress-helper; do
-  echo "-- pod of $overlay"
+for mode in gateway sidecar ingress-helper; do
+  echo "-- pod of $mode"
   pod=$(storage from --pull-never "$image")
-  mkdir "$work/$overlay"
-  node "$here/pod.ts" "$overlay" "$work/$overlay"
+  mkdir "$work/$mode"
+  node "$here/pod.ts" "$mode" "$work/$mode"
   # Owned by root, with the group that kubelet sets for fsGroup.
-  storage copy --quiet --chown 0:1000 "$pod" "$work/$overlay/root" / >/dev/null
-  storage copy --quiet "$pod" "$here/in-pod.ts" "$work/$overlay/pod.json" /tmp/check/ >/dev/null
+  storage copy --quiet --chown 0:1000 "$pod" "$work/$mode/root" / >/dev/null
+  storage copy --quiet "$pod" "$here/in-pod.ts" "$work/$mode/pod.json" /tmp/check/ >/dev/null
   storage run "$pod" -- node /tmp/check/in-pod.ts
 done
 

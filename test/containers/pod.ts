@@ -1,23 +1,19 @@
-// Writes what kubelet would give to the Tidegate container of an overlay of config/kubernetes. Arguments: the overlay, and
-// an output folder, which gets the mounted files in `root/` and the command and environment in `pod.json`.
+// Writes what kubelet would give to the Tidegate container of a release of the Helm chart. Arguments: the mode of the release, and an
+// output folder, which gets the mounted files in `root/` and the command and environment in `pod.json`.
 
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { build } from '../support/kubernetes/build.ts';
-import { all, one, podOf, tidegateIn } from '../support/kubernetes/objects.ts';
-import { makeSecrets } from '../support/kubernetes/secrets.ts';
+import { one } from '../support/kubernetes/objects.ts';
+import type { ChartRelease } from '../support/kubernetes/releases.ts';
+import { readRelease } from '../support/kubernetes/releases.ts';
 
-const [overlay, folder] = process.argv.slice(2);
-assert.ok(overlay && folder, 'usage: pod.ts OVERLAY FOLDER');
+const [mode, folder] = process.argv.slice(2);
+assert.ok(mode && folder, 'usage: pod.ts MODE FOLDER');
 
-const built = build(overlay);
-const namespace = all(built, 'Namespace')[0]?.metadata?.name ?? '';
-const objects = [...built, ...makeSecrets(namespace)];
-const workload = all(objects, 'Deployment').find(({ metadata }) => metadata?.name !== 'redis');
-assert.ok(workload, `${overlay} runs nothing`);
-const pod = podOf(workload);
-const { args = [], env = [], volumeMounts = [] } = tidegateIn(pod);
+const { objects: made, secrets, pod, tidegate } = readRelease(mode as ChartRelease['name']);
+const objects = [...made, ...secrets];
+const { args = [], env = [], volumeMounts = [] } = tidegate;
 
 for (const { name, mountPath } of volumeMounts) {
   const volume = pod.volumes?.find((each) => each.name === name);

@@ -6,10 +6,10 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { fetchKubectl } from './fetch-kubectl.ts';
 import { findFaketime } from './find-faketime.ts';
-import { findKubectl } from './find-kubectl.ts';
 import { findProgram } from './find-program.ts';
+import type { KubernetesProgram } from './kubernetes-programs.ts';
+import { fetchKubernetesProgram, findKubernetesProgram, HELM, KUBECTL } from './kubernetes-programs.ts';
 
 interface Program {
   readonly name: string;
@@ -21,14 +21,6 @@ interface Program {
   readonly fetch?: () => void;
 }
 
-/** Debian's version is too old. */
-const KUBECTL: Program = {
-  name: 'kubectl',
-  apt: 'unzip',
-  brew: 'kubernetes-cli',
-  find: findKubectl,
-  fetch: fetchKubectl,
-};
 const REDIS: Program = { name: 'redis-server', apt: 'redis-server', brew: 'redis' };
 
 const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
@@ -37,21 +29,30 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
+    { name: 'git', apt: 'git', brew: 'git' },
     { name: 'script', apt: 'bsdutils', brew: undefined },
     { name: 'ss', apt: 'iproute2', brew: undefined },
     { name: 'chromium', apt: 'chromium', brew: 'chromium' },
     REDIS,
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'caddy', apt: 'caddy', brew: 'caddy' },
+    { name: 'zsh', apt: 'zsh', brew: 'zsh' },
+    { name: 'fish', apt: 'fish', brew: 'fish' },
+    { name: 'socat', apt: 'socat', brew: 'socat' },
+    { name: 'systemd-analyze', apt: 'systemd', brew: undefined },
+    { name: 'systemd-notify', apt: 'systemd', brew: undefined },
+    { name: 'mandoc', apt: 'mandoc', brew: 'mandoc' },
     { name: 'libfaketime', apt: 'libfaketime', brew: 'libfaketime', find: findFaketime },
-    KUBECTL,
+    fetchedFrom(KUBECTL, 'kubernetes-cli'),
+    fetchedFrom(HELM, 'helm'),
   ],
   replicas: [REDIS],
   containers: [
     { name: 'buildah', apt: 'buildah', brew: undefined },
     { name: 'mmdebstrap', apt: 'mmdebstrap debian-archive-keyring', brew: undefined },
     { name: 'docker-compose', apt: 'docker-compose', brew: 'docker-compose' },
-    KUBECTL,
+    fetchedFrom(KUBECTL, 'kubernetes-cli'),
+    fetchedFrom(HELM, 'helm'),
     REDIS,
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
   ],
@@ -114,6 +115,12 @@ if (missing.length > 0) {
   const need = isOptional ? 'could be compared with' : 'need';
   console.error(`${purpose} ${need} ${namesOf(missing)}. Install with: ${remedy(missing)}`);
   if (!isOptional) process.exitCode = 1;
+}
+
+/** A program that Debian lacks, or has in too old a version. */
+function fetchedFrom(program: KubernetesProgram, brew: string): Program {
+  const find = (): string | undefined => findKubernetesProgram(program);
+  return { name: program.name, apt: 'unzip', brew, find, fetch: () => fetchKubernetesProgram(program) };
 }
 
 function isInstalled({ name, find = () => findProgram(name) }: Program): boolean {

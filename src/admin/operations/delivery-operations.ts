@@ -12,10 +12,12 @@ import type { DeliveriesQuery, DeliveryQuery } from '../api/query-schemas.ts';
 import { deliveryEnded } from '../../core/delivery/delivery-ended.ts';
 import { DeliveriesUnavailable, type DeliveryInspection } from '../../core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryMessage, DeliveryResult } from '../../core/delivery/delivery.ts';
+import type { AuditedState, OperatorAction } from '../../core/events/operator-events.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { describeBody } from '../../http/delivery/delivery-status.ts';
 import { toHeaderPairs } from '../../http/headers/raw-headers.ts';
+import { ActionTurns } from './action-turns.ts';
 
 export interface DeliveryOperationsParts {
   /** Undefined: this process stores no deliveries. */
@@ -28,6 +30,7 @@ export interface DeliveryOperationsParts {
 /** What an operator sees of the stored deliveries, and how they are retried and canceled. */
 export class DeliveryOperations implements DeliveryActions {
   readonly #parts: DeliveryOperationsParts;
+  readonly #turns = new ActionTurns();
 
   constructor(parts: DeliveryOperationsParts) {
     this.#parts = parts;
@@ -81,32 +84,52 @@ export class DeliveryOperations implements DeliveryActions {
   }
 
   retry(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
-    return this.#withStore(async (store) => {
-      const { wallClock, listen } = this.#parts;
-      const before = await store.find(id);
-      if (before === undefined) return UNKNOWN;
-      if (!(await store.retry(id, wallClock()))) return { kind: 'refused', why: describeRefusal(before, 'retry') };
-      const { upstream, route } = before;
-      listen({ type: 'operator', by, action: 'retry', upstream, route, delivery: id });
-      const after = await readChanged(store, before);
-      const notes = [NOTE_RETRIED, ...(before.orderKey === undefined ? [] : [NOTE_IN_ORDER])];
-      return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes } };
+    return this.#change('retry', id, by, ({ orderKey }) => {
+      return [NOTE_RETRIED, ...(orderKey === undefined ? [] : [NOTE_IN_ORDER])];
     });
   }
 
   cancel(id: string, by: string): Promise<ActionResult<ChangedDelivery>> {
-    return this.#withStore(async (store) => {
-      const { wallClock, listen } = this.#parts;
+    return this.#change('cancel', id, by, () => [NOTE_CANCELED]);
+  }
+
+  #change(
+    change: 'retry' | 'cancel',
+    id: string,
+    by: string,
+    notesOf: (delivery: Delivery) => string[],
+  ): Promise<ActionResult<ChangedDelivery>> {
+    const { wallClock, listen } = this.#parts;
+    const run = async (store: DeliveryInspection): Promise<ActionResult<ChangedDelivery>> => {
       const before = await store.find(id);
       if (before === undefined) return UNKNOWN;
-      const now = wallClock();
-      if (!(await store.cancel(id, now))) return { kind: 'refused', why: describeRefusal(before, 'cancel') };
       const { upstream, route } = before;
-      listen({ type: 'operator', by, action: 'cancel', upstream, route, delivery: id });
-      listen(deliveryEnded(before, 'canceled', now));
-      const after = await readChanged(store, before);
-      return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: [NOTE_CANCELED] } };
-    });
+      const action: OperatorAction = { action: change, upstream, route, delivery: id };
+      // The store may not respond to the change, or not show it: it can be stored all the same.
+      let after: Delivery | undefined;
+      try {
+        const now = wallClock();
+        const isAccepted = await store[change](id, now);
+        if (!isAccepted) return { kind: 'refused', why: describeRefusal(before, change) };
+        listen({ type: 'operator', by, ...action });
+        if (change === 'cancel') listen(deliveryEnded(before, 'canceled', now));
+        after = await readChanged(store, before);
+      } catch (error) {
+        listen({
+          type: 'operator-audit',
+          by,
+          action,
+          outcome: 'unconfirmed',
+          before: stateOf(before),
+          after: undefined,
+        });
+        throw error;
+      }
+      const outcome = after === undefined ? 'unconfirmed' : 'done';
+      listen({ type: 'operator-audit', by, action, outcome, before: stateOf(before), after: after && stateOf(after) });
+      return after === undefined ? NOT_CONFIRMED : { kind: 'done', row: { ...toRow(after), notes: notesOf(before) } };
+    };
+    return this.#turns.run(id, () => this.#withStore(run));
   }
 
   async #withStore<T>(run: (store: DeliveryInspection) => Promise<ActionResult<T>>): Promise<ActionResult<T>> {
@@ -167,6 +190,10 @@ async function readChanged(store: DeliveryInspection, before: Delivery): Promise
   const isChanged =
     now?.kind !== then.kind || (now.kind === 'waiting' && then.kind === 'waiting' && now.until !== then.until);
   return isChanged ? after : undefined;
+}
+
+function stateOf({ state }: Delivery): AuditedState {
+  return { state: state.kind, nextAttemptAt: state.kind === 'waiting' ? toIso(state.until) : null };
 }
 
 function toTotals({ totals: { counts, bytes, oldestAt } }: DeliveryInspection): StoredDeliveries {

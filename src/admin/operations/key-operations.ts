@@ -1,6 +1,7 @@
 import type { ActionResult } from '../api/admin-operations.ts';
 import type { ForgottenKey, KeyRow, KeysPage } from '../api/key-schemas.ts';
 import type { KeysQuery } from '../api/query-schemas.ts';
+import type { OperatorAction } from '../../core/events/operator-events.ts';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import type {
   KeyInspection,
@@ -59,8 +60,19 @@ export class KeyOperations {
       return describeUnclear(result);
     }
     const { write } = result;
+    const audit = { type: 'operator-audit', by } as const;
+    if (write === undefined) {
+      const action: OperatorAction = { action: 'forget', upstream: undefined, write: id };
+      listen({ ...audit, action, outcome: 'unconfirmed', before: undefined, after: undefined });
+      return { kind: 'unavailable', why: UNCONFIRMED_BY_WORKER };
+    }
     if (result.kind === 'in_progress') return { kind: 'refused', why: describeProgress(write) };
-    listen({ type: 'operator', by, action: 'forget', upstream: write.upstream, write: write.id });
+    const action: OperatorAction = { action: 'forget', upstream: write.upstream, write: write.id };
+    listen({ type: 'operator', by, ...action });
+    const isStored = result.kind === 'forgotten';
+    const after = isStored ? { state: 'forgotten' } : undefined;
+    const outcome = isStored ? 'done' : 'unconfirmed';
+    listen({ ...audit, action, outcome, before: { state: write.state }, after });
     if (result.kind === 'not_stored') return { kind: 'unavailable', why: NOT_STORED };
     if (result.kind === 'unconfirmed') return { kind: 'unavailable', why: UNCONFIRMED };
     return { kind: 'done', row: { ...this.#toRow(write), notes: [NOTES[write.state]] } };
@@ -83,6 +95,9 @@ const NOT_STORED =
 
 const UNCONFIRMED =
   'Redis did not confirm that the key is forgotten: show it when Redis responds again, to see whether it still knows the key.';
+
+const UNCONFIRMED_BY_WORKER =
+  'No worker that changes the keys in Redis has responded: show the key to see whether it is forgotten.';
 
 const NOTES: Readonly<Record<WriteState, string>> = {
   in_progress: '',

@@ -1,6 +1,6 @@
 /** Pages of clients and of requests, merged from the lists of all processes. */
 import type { ClientsQuery, RequestsQuery } from '../api/query-schemas.ts';
-import type { ClientsPage, RequestsPage } from '../api/response-schemas.ts';
+import type { ClientRow, ClientsPage, RequestsPage } from '../api/response-schemas.ts';
 import type { ClientRank } from '../../store/clients/client-search.ts';
 import { isRankedBefore } from '../../store/clients/client-search.ts';
 import type { ClockReading } from './admin-rows.ts';
@@ -36,6 +36,18 @@ export async function readClientsPage(
     clients: rows.map((row) => toClientRow(row, readClocks())),
     next: page.isAll ? null : encodeCursor({ at, read: reached }),
   };
+}
+
+/** The client with this key: a row for each upstream at which it is known, the most restricted first. */
+export async function readClientRows(
+  processes: ProcessGroup,
+  key: string,
+  clock: ClockReading,
+): Promise<readonly ClientRow[]> {
+  const limit = Number.MAX_SAFE_INTEGER;
+  const results = await processes.query('clients', () => ({ key, limit, at: clock.now }));
+  const lists = Array.from(results.values(), ({ clients }) => clients);
+  return mostRestrictedClients(lists, limit).map((row) => toClientRow(row, clock));
 }
 
 /** Newest first. Undefined if the cursor is not valid. */

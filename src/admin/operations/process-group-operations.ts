@@ -22,7 +22,7 @@ import { countClients } from './count-clients.ts';
 import { MergedCounts, mergeEndpoints, mergeStores, mergeUpstreams } from './merge-views.ts';
 import { CounterRates, FailedShares, roundToMilli } from './counter-rates.ts';
 import { RateHistory } from './rate-history.ts';
-import { mostRestrictedClients, readClientsPage, readRequestsPage } from './list-pages.ts';
+import { mostRestrictedClients, readClientRows, readClientsPage, readRequestsPage } from './list-pages.ts';
 import { LiveStatus } from './live-status.ts';
 import type { ProcessView, ProcessGroup } from './process-api.ts';
 import type { ProcessFacts } from './process-facts.ts';
@@ -71,6 +71,7 @@ export class ProcessGroupOperations implements AdminOperations {
     this.#operatorCommands = new OperatorCommands({
       ...parts,
       upstreams: async () => this.#toStatus(await this.#queryViews(0)).upstreams,
+      findClient: (key) => readClientRows(parts.processes, key, this.#readClocks()),
       findClients: async (search) => (await this.clients({ search, limit: MAX_SIMILAR_CLIENTS }))?.clients ?? [],
     });
   }

@@ -7,6 +7,7 @@ import { unreadableFile } from '../../config/load/serve-settings.ts';
 import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 import { pathKey } from '../../config/load/source-map.ts';
 import type { EndpointProbe } from '../../process/probes/probe-upstreams.ts';
+import { describeApiKeys } from './describe-api-keys.ts';
 import { describeLimits } from './describe-limits.ts';
 import { describeProviders, findUncertainSettings, markUncertain } from './describe-providers.ts';
 import { listWorstCases } from './worst-cases.ts';
@@ -28,7 +29,7 @@ type MistakesReport = CheckReport & { readonly kind: 'mistakes' };
 type ValidConfig = Extract<LoadResult, { readonly kind: 'ok' }>;
 
 /**
- * `tidegate check FILE`: prints all mistakes; or the verdict with the warnings, then worst cases, limits and presets, and last,
+ * `tidegate check FILE`: prints all mistakes; or the verdict with the warnings, then worst cases, limits, API keys and presets, and last,
  * with `full`, every setting in effect.
  */
 export function runCheck(file: string, flags: CheckFlags, environment: ConfigEnvironment): CheckReport {
@@ -88,6 +89,7 @@ function formatReport(
     ...formatSection('Endpoints', describeProbes(probes, substituted)),
     ...formatSection('Worst cases', worstCases.lines),
     ...formatSection('Limits', describeLimits(config)),
+    ...formatSection('API keys', describeApiKeys(config, readFile, Date.now())),
     ...formatSection('Providers', describeProviders(config, readFile, uncertain)),
   ];
   if (!full) return [...report, '', `${FULL_HINT}\n`].join('\n');
@@ -112,7 +114,7 @@ function describeUnreachable(probes: readonly EndpointProbe[]): string {
 function describeProbes(probes: readonly EndpointProbe[], substituted: ReadonlyMap<string, string>): string[] {
   return probes.map(({ upstream, endpoint, path, problem }) => {
     const name = substituted.get(pathKey(path)) ?? endpoint;
-    return `${upstream} ${name}: ${problem === undefined ? 'reachable' : `unreachable: ${problem}`}`;
+    return `${upstream} ${name}: ${problem === undefined ? 'reachable' : `unreachable: ${problem.text}`}`;
   });
 }
 

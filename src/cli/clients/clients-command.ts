@@ -14,7 +14,8 @@ import {
 import { createApiKey, hashApiKey } from '../../config/auth/api-key.ts';
 import { formatKeyLine, KEY_FILE_HEADING, parseKeyFile, type StoredApiKey } from '../../config/auth/key-file.ts';
 import { describeFileError } from '../../config/load/substitute.ts';
-import type { ClientsCommand } from './clients-arguments.ts';
+import type { EpochMillis } from '../../core/quota/calendar/quota-period.ts';
+import type { ClientsAction, ClientsCommand, KeyExpiry } from './clients-arguments.ts';
 
 export interface ClientsResult {
   readonly text: string;
@@ -31,9 +32,9 @@ export function runClients({ file, json, action }: Omit<ClientsCommand, 'kind'>,
   try {
     switch (action.name) {
       case 'add':
-        return addKey(file, action.client, json, now);
+        return addKey(file, action, json, now);
       case 'list':
-        return listKeys(file, json);
+        return listKeys(file, json, now);
       case 'remove':
         return removeKeys(file, action.which, json);
     }
@@ -43,28 +44,51 @@ export function runClients({ file, json, action }: Omit<ClientsCommand, 'kind'>,
   }
 }
 
-function addKey(file: string, client: string, json: boolean, now: Date): ClientsResult {
+type AddAction = Extract<ClientsAction, { readonly name: 'add' }>;
+
+function addKey(file: string, { client, expiry }: AddAction, json: boolean, now: Date): ClientsResult {
+  const at = expiry === undefined ? undefined : timeOf(expiry, now.getTime());
+  if (at !== undefined && at <= now.getTime()) {
+    return { text: '', remarks: `tidegate: --expires ${toSeconds(at)} is over already\n`, exitCode: 1 };
+  }
   const text = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
   parseKeyFile(text ?? ''); // before anything is written to a file that is something else
   const { id, text: key } = createApiKey();
-  const createdAt = `${now.toISOString().slice(0, 19)}Z`;
-  const line = formatKeyLine({ id, hash: hashApiKey(key), createdAt, client });
+  const createdAt = toSeconds(now.getTime());
+  const expires = at === undefined ? {} : { expiresAt: toSeconds(at) };
+  const line = formatKeyLine({ id, hash: hashApiKey(key), createdAt, ...expires, client });
   const before = text === undefined ? KEY_FILE_HEADING : text === '' || text.endsWith('\n') ? '' : '\n';
   // In one write, so that a process that reads the file meanwhile sees all of the line or nothing of it.
   appendFileSync(file, `${before}${line}`, { mode: FILE_MODE });
-  if (json) return { text: `${JSON.stringify({ id, client, createdAt, key })}\n`, remarks: '', exitCode: 0 };
-  return { text: `${key}\n`, remarks: `added key ${id} of ${client}; it is not shown again\n`, exitCode: 0 };
+  if (json) {
+    return { text: `${JSON.stringify({ id, client, createdAt, ...expires, key })}\n`, remarks: '', exitCode: 0 };
+  }
+  const until = at === undefined ? '' : `, which expires at ${toSeconds(at)}`;
+  return { text: `${key}\n`, remarks: `added key ${id} of ${client}${until}; it is not shown again\n`, exitCode: 0 };
 }
 
-function listKeys(file: string, json: boolean): ClientsResult {
+function timeOf(expiry: KeyExpiry, now: EpochMillis): EpochMillis {
+  return expiry.kind === 'at' ? expiry.time : now + expiry.lifetime;
+}
+
+/** ISO 8601, to the second. */
+function toSeconds(at: EpochMillis): string {
+  return `${new Date(at).toISOString().slice(0, 19)}Z`;
+}
+
+function listKeys(file: string, json: boolean, now: Date): ClientsResult {
   const keys = parseKeyFile(readFileSync(file, 'utf8'));
   if (json) {
-    const rows = keys.map(({ id, client, createdAt }) => ({ id, client, createdAt }));
+    const rows = keys.map(({ id, client, createdAt, expiresAt }) => ({ id, client, createdAt, expiresAt }));
     return { text: `${JSON.stringify({ keys: rows })}\n`, remarks: '', exitCode: 0 };
   }
   if (keys.length === 0) return { text: 'no keys\n', remarks: '', exitCode: 0 };
-  const lines = keys.map(({ id, createdAt, client }) => `${id}  ${createdAt}  ${client}\n`);
-  return { text: `${'id'.padEnd(12)}  ${'created'.padEnd(20)}  client\n${lines.join('')}`, remarks: '', exitCode: 0 };
+  const lines = keys.map(({ id, createdAt, expiresAt, client }) => {
+    const isExpired = expiresAt !== undefined && Date.parse(expiresAt) <= now.getTime();
+    return `${id}  ${createdAt}  ${(expiresAt ?? 'never').padEnd(20)}  ${client}${isExpired ? ' (expired)' : ''}\n`;
+  });
+  const heading = `${'id'.padEnd(12)}  ${'created'.padEnd(20)}  ${'expires'.padEnd(20)}  client\n`;
+  return { text: `${heading}${lines.join('')}`, remarks: '', exitCode: 0 };
 }
 
 /** Other lines, comments among them, stay as they are. */

@@ -72,7 +72,7 @@ export class DeliveriesApi {
     if (outcome.kind !== 'answered') return outcome;
     const { payload } = outcome;
     if (isExpected(payload)) return { kind: 'fetched', data: payload };
-    return { kind: 'unusable', failure: notFromTidegate(this.#admin) };
+    return { kind: 'unusable', cause: 'not_tidegate', failure: notFromTidegate(this.#admin) };
   }
 }
 

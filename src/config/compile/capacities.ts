@@ -5,8 +5,12 @@ import { limitScopeOf, upstreamOrigins } from '../schema/upstream-schema.ts';
 import { openFileLimit } from '../../http/overload/open-file-limit.ts';
 import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
 import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
+import { countWorkers, divideConfig } from './divide-config.ts';
 import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
 import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
+
+/** For commands, which import nothing of `http`. */
+export { openFileLimit };
 
 /** How many limits of single clients fit in the heap, for a configuration that is reloaded. */
 export function computeClientLimitCapacity(config: Config): number {
@@ -18,7 +22,6 @@ const FEW_CONNECTIONS = 1024;
 
 /** The configured capacities, reduced to what the heap and the limit on open files allow. Logs each reduction. */
 export function computeCapacities(config: Config, logger: Logger): HeapBoundSizes {
-  const { upstreams } = config;
   const configured = configuredCapacities(config);
   const heap = oldSpaceLimit();
   const sizes = capByHeap(configured, heap);
@@ -31,11 +34,7 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
   }
   const openFiles = openFileLimit();
   if (openFiles === undefined) return sizes;
-  const upstream = Object.values(upstreams).reduce(
-    (sum, each) => sum + each.connections * upstreamOrigins(each).length,
-    0,
-  );
-  const connections = capByDescriptors(sizes.connections, upstream, openFiles);
+  const connections = capByOpenFiles(config, sizes.connections, openFiles);
   if (connections < sizes.connections) {
     const isNotable = connections < FEW_CONNECTIONS || config.limits.connections !== DEFAULT_CONNECTIONS;
     logger[isNotable ? 'warn' : 'debug'](
@@ -44,6 +43,22 @@ export function computeCapacities(config: Config, logger: Logger): HeapBoundSize
     );
   }
   return { ...sizes, connections };
+}
+
+/** How many client connections, in all workers together, a limit on open files allows each of them: at most `limits.connections`. */
+export function capConnectionsOfWorkers(config: Config, openFiles: number): number {
+  const workers = countWorkers(config);
+  const part = divideConfig(config, workers);
+  const connections = capByOpenFiles(part, part.limits.connections, openFiles);
+  return connections < part.limits.connections ? workers * connections : config.limits.connections;
+}
+
+function capByOpenFiles({ upstreams }: Config, wanted: number, openFiles: number): number {
+  const upstream = Object.values(upstreams).reduce(
+    (sum, each) => sum + each.connections * upstreamOrigins(each).length,
+    0,
+  );
+  return capByDescriptors(wanted, upstream, openFiles);
 }
 
 function configuredCapacities({ limits, clients, upstreams }: Config): HeapBoundSizes {

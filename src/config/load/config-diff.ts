@@ -29,7 +29,7 @@ export interface EffectiveConfiguration {
 }
 
 /** Settings of sockets, processes and memory that are fixed at the start (docs/reload.md). */
-const RESTART_PATHS: readonly Path[] = [
+export const RESTART_PATHS: readonly Path[] = [
   ['listen'],
   ['admin'],
   ['telemetry'],

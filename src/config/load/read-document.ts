@@ -3,7 +3,7 @@ import type { RuleFinding } from '../rules/rule-finding.ts';
 import { toFindings } from './schema-issues.ts';
 import { isMapping, valueAt } from '../values/plain-object.ts';
 import type { KnownKeys } from './known-keys.ts';
-import type { Finding, Mistake, Path } from './mistakes.ts';
+import type { Finding, Mistake, Path, SourcePosition } from './mistakes.ts';
 import { comparePositions } from './mistakes.ts';
 import type { SourceMap } from './source-map.ts';
 import { pathKey } from './source-map.ts';
@@ -38,6 +38,8 @@ export type DocumentResult<T> =
       readonly substituted: ReadonlyMap<string, string>;
       /** True if the file, a flag or a variable sets the path; false for defaults and presets. */
       readonly isWritten: (path: Path) => boolean;
+      /** Where the path is written; for a default, the nearest key above it. */
+      readonly positionOf: (path: Path) => SourcePosition;
     }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
 
@@ -86,6 +88,7 @@ export function readDocument<S extends z.ZodType>(
     warnings: locate(checked).toSorted(comparePositions),
     substituted,
     isWritten: (path) => sourceMap.isWritten(path),
+    positionOf: (path) => sourceMap.locate({ path, at: 'value', message: '' }),
   };
 }
 

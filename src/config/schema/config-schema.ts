@@ -168,9 +168,9 @@ export const ConfigSchema = z.strictObject({
         .prefault('info')
         .describe('The lowest level that is written.'),
       format: z
-        .enum(['auto', 'json', 'text'])
+        .enum(['auto', 'json', 'text', 'pretty'])
         .prefault('auto')
-        .describe('How lines are written; auto: as text on a terminal, else as JSON.'),
+        .describe('How lines are written; auto: as text on a terminal, else as JSON; pretty is another name for text.'),
       buffer: Size.refine((bytes) => bytes >= MIN_LOG_BUFFER, 'must be at least 64KiB')
         .prefault('16MiB')
         .describe('Memory for log lines waiting to be written; lines beyond it are dropped.'),

@@ -139,7 +139,7 @@ export function upstreamOrigins({
 }
 
 /**
- * Who owns the rate limit: the account at the provider, whichever endpoint gets a request, or each endpoint.
+ * Returns `account` if all endpoints share one rate limit, that of the account at the provider; `endpoint` if each has its own.
  * Without `of`, an API of a known provider and limits that concern a part of the requests are those of the account. So is each limit
  * where Tidegate holds the credentials of accounts.
  */

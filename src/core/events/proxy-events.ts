@@ -25,6 +25,7 @@ import type {
   ReturnCause,
   SignatureLabel,
 } from './event-labels.ts';
+import type { OperatorAuditEvent, OperatorEvent } from './operator-events.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { StoreEvent } from './store-events.ts';
 import type { UpstreamHealthEvent } from './upstream-health-events.ts';
@@ -97,6 +98,8 @@ export type ProxyEvent =
   | { readonly type: 'auth-rejected'; readonly why: AuthRejection }
   /** What clients are verified by was read again, or cannot be: `problem` says why, and what was read before stays in use. */
   | { readonly type: 'auth-source'; readonly setting: string; readonly problem: string | undefined }
+  /** A request has an API key that expires soon; at most once for each key. `expiresAt`: ISO 8601. */
+  | { readonly type: 'api-key-expires'; readonly keyId: string; readonly client: string; readonly expiresAt: string }
   /** A write without a key was being sent when its process ended: its outcome is unknown. */
   | { readonly type: 'write-interrupted'; readonly route: string }
   /** An idempotency key was minted, or was not free at once: the request waited for it, or the key is in use or expired. */
@@ -217,26 +220,8 @@ export type ProxyEvent =
     }
   | { readonly type: 'done'; readonly record: RequestRecord }
   | OperatorEvent
+  | OperatorAuditEvent
   | StoreEvent
   | CertificateEvent
   | UpstreamHealthEvent
   | CostEvent;
-
-/** A command of an operator. `by`: where it came from. */
-export type OperatorEvent = { readonly type: 'operator'; readonly by: string } & (
-  | { readonly action: 'pin'; readonly upstream: string; readonly rate: PerSecond }
-  | { readonly action: 'unpin' | 'unblock'; readonly upstream: string }
-  /** For `time`, or until it is unblocked. */
-  | { readonly action: 'block'; readonly upstream: string; readonly time: Millis | undefined }
-  | { readonly action: 'reset'; readonly client: string }
-  /** `write`: the id of a write with an idempotency key. */
-  | { readonly action: 'forget'; readonly upstream: string; readonly write: string }
-  /** `delivery`: the id of a delivery of the route. */
-  | {
-      readonly action: 'retry' | 'cancel';
-      readonly upstream: string;
-      readonly route: string;
-      readonly delivery: string;
-    }
-  | { readonly action: 'drain' }
-);

@@ -66,8 +66,8 @@ export type WriteRemoval =
   | { readonly kind: 'in_progress'; readonly write: WriteView }
   /** It is forgotten here, but the next process will know it unless it can be stored before. */
   | { readonly kind: 'not_stored'; readonly write: WriteView }
-  /** The store did not confirm it. */
-  | { readonly kind: 'unconfirmed'; readonly write: WriteView }
+  /** The store did not confirm it: it may be forgotten, or may still be. `write` is undefined if it is unknown. */
+  | { readonly kind: 'unconfirmed'; readonly write: WriteView | undefined }
   | Exclude<WriteLookup, { readonly kind: 'found' }>;
 
 /** The keys for an operator, wherever they are kept. */

@@ -46,7 +46,12 @@ export class ClientAuthentication {
     const { apiKeys, jwt, certificate } = config;
     this.#certificate = certificate && new CertificateCheck(certificate, wallClock);
     if (jwt !== undefined) this.#jwt = new JwtCheck(jwt, openJwks(jwt, clock, report('jwt.jwks')), wallClock);
-    const keys = apiKeys && new ApiKeyCheck(apiKeys, { clock, onFile: report('apiKeys.file') });
+    const keys =
+      apiKeys &&
+      new ApiKeyCheck(apiKeys, {
+        ...{ clock, wallClock, onFile: report('apiKeys.file') },
+        onExpiring: ({ id, client, expiresAt }) => listen({ type: 'api-key-expires', keyId: id, client, expiresAt }),
+      });
     // A token has no prefix to be known by, so that API keys come first where both are in Authorization.
     this.#checks = [keys, this.#jwt].filter((check) => check !== undefined);
     this.headers = new Set(this.#checks.map(({ header }) => header));

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/schema/config-schema.ts';
-import { divideConfig } from './divide-config.ts';
+import { divideConfig } from '../../config/compile/divide-config.ts';
 
 /** The configuration of each of several workers. @param secret of the hashes of clients, so that all workers name them alike */
 export function deriveWorkerConfig(whole: Config, count: number, secret: Config['secret']): Config {

@@ -16,10 +16,8 @@ const NO_ANSWER: KeysUnavailable = {
   kind: 'unavailable',
   why: 'Redis has the keys, and no worker that reads them responds. Try again.',
 };
-const NO_ANSWER_TO_FORGET: KeysUnavailable = {
-  kind: 'unavailable',
-  why: 'No worker that changes the keys in Redis has responded: show the key to see whether it is forgotten.',
-};
+/** A worker that responds too late forgets the key all the same. */
+const NO_ANSWER_TO_FORGET: WriteRemoval = { kind: 'unconfirmed', write: undefined };
 
 /** The keys that replicas share over Redis: a primary has no connection to it, and asks one of its workers. */
 export class WorkerKeyInspection implements KeyInspection {

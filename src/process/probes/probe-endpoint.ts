@@ -14,6 +14,14 @@ export interface ProbeOptions {
   readonly http2: boolean;
 }
 
+/** Why a connection could not be opened. */
+export interface ConnectProblem {
+  /** Of the system, of Node or of OpenSSL; empty if there is none. */
+  readonly code: string;
+  /** In a few words. */
+  readonly text: string;
+}
+
 /**
  * Opens one connection to an endpoint, with its TLS handshake, and closes it. Sends no request. Without undici, which the primary
  * of several workers does not load.
@@ -21,22 +29,19 @@ export interface ProbeOptions {
  * @returns what prevents the connection; undefined if it was opened
  * @throws an Error of node:fs that names the path, when a certificate file cannot be read
  */
-export async function probeEndpoint(url: string, options: ProbeOptions): Promise<string | undefined> {
+export async function probeEndpoint(url: string, options: ProbeOptions): Promise<ConnectProblem | undefined> {
   const { connectTimeout } = options;
   const { socket, openedEvent } = openSocket(url, options);
   return new Promise((resolve) => {
-    const timer = setTimeout(() => end(describeConnectFailure({ code: 'ETIMEDOUT' })), connectTimeout);
-    const end = (problem: string | undefined): void => {
+    const timer = setTimeout(() => end({ code: 'ETIMEDOUT' }), connectTimeout);
+    const end = (error: Partial<NodeJS.ErrnoException> | undefined): void => {
       clearTimeout(timer);
       socket.destroy();
-      resolve(problem);
+      resolve(error && { code: error.code ?? '', text: describeConnectFailure(error) });
     };
     // An error after the end has no effect: the endpoint may reset a connection without a request.
-    socket.on('error', (error) => end(describeConnectFailure(error)));
-    socket.once(openedEvent, () => {
-      const own = ownEndError(socket);
-      end(own && describeConnectFailure(own));
-    });
+    socket.on('error', end);
+    socket.once(openedEvent, () => end(ownEndError(socket)));
   });
 }
 

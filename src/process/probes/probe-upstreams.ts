@@ -4,6 +4,7 @@ import type { Path } from '../../config/load/mistakes.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
 import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
 import { PRACTICE_URL } from '../../config/values/upstream-url.ts';
+import type { ConnectProblem } from './probe-endpoint.ts';
 import { probeEndpoint } from './probe-endpoint.ts';
 
 export interface EndpointProbe {
@@ -13,7 +14,7 @@ export interface EndpointProbe {
   /** Of its url in the configuration. */
   readonly path: Path;
   /** Why it accepts no connection; undefined if it does. */
-  readonly problem: string | undefined;
+  readonly problem: ConnectProblem | undefined;
 }
 
 /** Opens one connection to each endpoint, all at once, and sends no request. The practice upstream is left out. Never rejects. */
@@ -34,7 +35,7 @@ export function probeUpstreams({ upstreams }: Config): Promise<EndpointProbe[]> 
 /** One warning for each endpoint that accepts no connection. Affects no request, and ejects no endpoint. */
 export async function logUnreachableEndpoints(config: Config, logger: Logger): Promise<void> {
   for (const { upstream, endpoint, problem } of await probeUpstreams(config)) {
-    if (problem !== undefined) logger.warn({ upstream, endpoint, problem }, UNREACHABLE);
+    if (problem !== undefined) logger.warn({ upstream, endpoint, problem: problem.text }, UNREACHABLE);
   }
 }
 
@@ -43,11 +44,11 @@ const UNREACHABLE = 'upstream unreachable at the start: no connection to this en
 async function findProblem(
   endpoint: string,
   { connectTimeout, tls, http2 }: UpstreamConfig,
-): Promise<string | undefined> {
+): Promise<ConnectProblem | undefined> {
   try {
     return await probeEndpoint(endpoint, { connectTimeout, tls, http2 });
   } catch (error) {
     // A certificate file that cannot be read.
-    return error instanceof Error ? error.message : String(error);
+    return { code: '', text: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -1,24 +1,21 @@
 /** Limits that replicas share: kept in Redis, which leases tokens to each replica. Loaded only where it is used. */
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../../config/schema/config-schema.ts';
 import { hostname } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import type { EventSink } from '../../core/events/proxy-events.ts';
 import { nestedLimitField } from '../../core/limits/limit-ref.ts';
 import type { Clock, Millis, Random } from '../../core/scalars.ts';
-import { readClientTls } from '../../http/tls/client-tls.ts';
 import type { LimitSharing } from './limit-sharing.ts';
 import { ReplicaLimitClient } from '../../sharing/replicas/replica-limit-client.ts';
-import type { RedisLocation } from '../../sharing/redis/redis-connection.ts';
 import { StoreDegradation } from '../../sharing/redis/store-degradation.ts';
 import { RedisBackend } from '../../sharing/redis/redis-backend.ts';
 import { RedisQuotas } from '../../sharing/redis/quotas/redis-quotas.ts';
 import { QuotaClient } from '../../sharing/quotas/quota-client.ts';
 import { backgroundTimer } from './background-timer.ts';
 import { RedisKeys } from './redis-keys.ts';
+import type { RedisStateConfig } from './redis-location.ts';
+import { redisLocation } from './redis-location.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
-
-export type RedisStateConfig = Extract<Config['state'], { store: 'redis' }>;
 
 export interface RedisSharingParts {
   readonly clock: Clock;
@@ -131,27 +128,5 @@ export async function shareOverRedis(
       clearImmediate(immediate);
       backend.close();
     },
-  };
-}
-
-function redisLocation({
-  url,
-  username,
-  password,
-  sentinelUsername,
-  sentinelPassword,
-  tls,
-}: RedisStateConfig): RedisLocation {
-  const { kind, nodes, db } = url;
-  return {
-    kind,
-    nodes,
-    db,
-    name: kind === 'sentinel' ? url.name : undefined,
-    username: username ?? url.username,
-    password: password ?? url.password,
-    sentinelUsername,
-    sentinelPassword,
-    tls: url.tls ? readClientTls(tls) : undefined,
   };
 }

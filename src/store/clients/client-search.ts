@@ -15,6 +15,8 @@ export interface ClientQuery {
   /** A part of the client's key or name, case-insensitive. */
   readonly search?: string | undefined;
   readonly upstream?: string | undefined;
+  /** Only the client with this key. */
+  readonly key?: string | undefined;
   /** Only clients ranked after this one. */
   readonly after?: ClientRank | undefined;
   /** The maximum number of clients to find. */
@@ -87,7 +89,7 @@ export class ClientSearch {
   }
 
   get #isUnfiltered(): boolean {
-    return this.#keyPart === undefined && this.#query.upstream === undefined;
+    return this.#keyPart === undefined && this.#query.upstream === undefined && this.#query.key === undefined;
   }
 
   get #needsNormal(): boolean {
@@ -126,6 +128,7 @@ export class ClientSearch {
   #matchesQuery(slot: ClientSlot): boolean {
     const [upstream, client] = this.#table.nameOf(slot);
     if (this.#query.upstream !== undefined && upstream !== this.#query.upstream) return false;
+    if (this.#query.key !== undefined && client !== this.#query.key) return false;
     if (this.#keyPart === undefined || client.toLowerCase().includes(this.#keyPart)) return true;
     return this.#names.of(client)?.toLowerCase().includes(this.#keyPart) === true;
   }

@@ -2,7 +2,8 @@
 import type { CertificateEvent } from '../../core/events/certificate-events.ts';
 import type { EjectionCause, ReturnCause } from '../../core/events/event-labels.ts';
 import type { UpstreamHealthEvent } from '../../core/events/upstream-health-events.ts';
-import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { OperatorEvent } from '../../core/events/operator-events.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { CutCause, LimitState } from '../../core/limits/limit-state.ts';
 import { describeFailure } from '../describe-failure.ts';

@@ -1,4 +1,5 @@
-import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { OperatorEvent } from '../../core/events/operator-events.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { formatBlockedPart } from '../format-values.ts';

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { CertificateEvent } from '../../core/events/certificate-events.ts';
 import type { EndpointFailure } from '../../core/events/gate-views.ts';
-import type { EventSink, OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { OperatorAuditEvent } from '../../core/events/operator-events.ts';
+import type { EventSink, ProxyEvent } from '../../core/events/proxy-events.ts';
 import type { PerSecond } from '../../core/scalars.ts';
 import { describeFailure } from '../describe-failure.ts';
 import { describeExpiryEffect } from '../format-values.ts';
@@ -18,6 +19,8 @@ type LimitStateEvent = Extract<ProxyEvent, { type: 'limit-state' }>;
  * credentials, of which there may be thousands.
  */
 export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () => undefined): EventSink {
+  // It logs operator actions at any log.level.
+  const auditLogger = logger.child({}, { level: 'info' });
   const limitStates = new LimitStateLog(logger, failureOf);
   let isDegraded = false;
   let isPubSubLost = false;
@@ -73,10 +76,13 @@ export function logRareEvents(logger: Logger, failureOf: FailureDescriber = () =
       logger.info({ upstream, forMs: Math.round(after), problem: describe(failure) }, 'upstream recovered');
     } else if (event.type === 'certificate') {
       logCertificate(logger, event);
+    } else if (event.type === 'api-key-expires') {
+      const { keyId, client, expiresAt } = event;
+      logger.warn({ keyId, clientName: client, expiresAt }, 'API key expires soon: give the client another one');
     } else if (event.type === 'auth-source') {
       logAuthSource(logger, event);
-    } else if (event.type === 'operator') {
-      logOperatorAction(logger, event);
+    } else if (event.type === 'operator-audit') {
+      logOperatorAction(auditLogger, event);
     }
   };
 }
@@ -132,18 +138,17 @@ function logAuthSource(logger: Logger, { setting, problem }: Extract<ProxyEvent,
   else logger.error({ setting, problem }, 'client authentication not updated: what was read before stays in use');
 }
 
-function logOperatorAction(logger: Logger, event: OperatorEvent): void {
-  const { action, by } = event;
+function logOperatorAction(logger: Logger, { by, action, outcome, before, after }: OperatorAuditEvent): void {
   const facts = {
-    upstream: 'upstream' in event ? event.upstream : undefined,
-    client: 'client' in event ? event.client : undefined,
-    write: 'write' in event ? event.write : undefined,
-    route: 'route' in event ? event.route : undefined,
-    delivery: 'delivery' in event ? event.delivery : undefined,
-    rate: 'rate' in event ? event.rate : undefined,
-    forMs: 'time' in event ? event.time : undefined,
+    upstream: 'upstream' in action ? action.upstream : undefined,
+    client: 'client' in action ? action.client : undefined,
+    write: 'write' in action ? action.write : undefined,
+    route: 'route' in action ? action.route : undefined,
+    delivery: 'delivery' in action ? action.delivery : undefined,
+    rate: 'rate' in action ? action.rate : undefined,
+    forMs: 'time' in action ? action.time : undefined,
   };
-  logger.info({ action, by, ...facts }, 'operator action');
+  logger.info({ action: action.action, by, ...facts, outcome, before, after }, 'operator action');
 }
 
 /** A change of the rate by this factor, up or down, is worth a line. */

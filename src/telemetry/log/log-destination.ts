@@ -2,8 +2,8 @@ import type { DestinationStream } from 'pino';
 import { formatTextLine } from './format-text-line.ts';
 import type { StdoutDestination } from './stdout-destination.ts';
 
-/** `auto`: text on a terminal, else JSON. */
-export type LogLineFormat = 'auto' | 'json' | 'text';
+/** `auto`: text on a terminal, else JSON. `pretty` is the name of other loggers for text. */
+export type LogLineFormat = 'auto' | 'json' | 'text' | 'pretty';
 
 /**
  * Returns where a logger writes: JSON goes to the output itself, so the text form costs it nothing.

@@ -147,8 +147,10 @@ export function countEvents({
       case 'limit-state':
       case 'store-deaf':
       case 'operator':
+      case 'operator-audit':
       case 'certificate':
       case 'auth-source':
+      case 'api-key-expires':
       case 'upstream-failing':
       case 'upstream-recovered':
         // States are gauges, read at each scrape.

@@ -78,7 +78,7 @@ state: {store: memory, file: ${join(folder, 'state.json')}}
 );
 const NOBODY = '127.0.0.1:1';
 /** With more than 80 files the start time exceeded its goal: docs/start.md. */
-const MOST_FILES = 75;
+const MOST_FILES = 76;
 
 test('every module is in exactly one bundle file', () => {
   const all = [...modules.values()].flat();

@@ -1,13 +1,17 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { atEnd } from '../../support/at-end.ts';
 import type { InstalledPackage } from '../../support/programs/installed-package.ts';
 import { installPackage } from '../../support/programs/installed-package.ts';
 import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
+const { version: VERSION } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  readonly version: string;
+};
 const PATIENCE = 40_000;
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
 
@@ -71,10 +75,14 @@ describe('the tarball', () => {
       'description',
       'keywords',
       'license',
+      'homepage',
+      'bugs',
+      'repository',
       'type',
       'bin',
       'exports',
       'files',
+      'publishConfig',
       'engines',
       'peerDependencies',
       'peerDependenciesMeta',
@@ -86,14 +94,68 @@ describe('the tarball', () => {
     // Packing leaves the checkout unchanged.
     expect(JSON.parse(readFileSync(join(installed.checkout, 'package.json'), 'utf8'))).toEqual(own);
     expect(existsSync(join(installed.checkout, 'package.json.kept'))).toBe(false);
-    expect(own).toMatchObject({ private: true });
+  });
+});
+
+describe('after an interrupted npm pack', () => {
+  const manifest = (): string => join(installed.checkout, 'package.json');
+  const kept = (): string => `${manifest()}.kept`;
+  const restore = (): { readonly status: number | null; readonly stderr: string } => {
+    const { status, stderr } = installed.run(process.execPath, [
+      join(installed.checkout, 'scripts/package.ts'),
+      'after',
+    ]);
+    return { status, stderr };
+  };
+  const published = (): Buffer => readFileSync(join(installed.folder, 'node_modules/tidegate/package.json'));
+
+  test('restores package.json', () => {
+    const original = readFileSync(manifest(), 'utf8');
+    copyFileSync(manifest(), kept());
+    writeFileSync(manifest(), published());
+    expect(restore()).toEqual({ status: 0, stderr: '' });
+    expect(readFileSync(manifest(), 'utf8')).toBe(original);
+    expect(existsSync(kept())).toBe(false);
+  });
+
+  test('does not replace a newer package.json by the kept one', () => {
+    const original = readFileSync(manifest(), 'utf8');
+    atEnd(() => writeFileSync(manifest(), original));
+    copyFileSync(manifest(), kept());
+    expect(restore()).toEqual({ status: 0, stderr: '' });
+    expect(existsSync(kept())).toBe(false);
+    const newer = original.replace(VERSION, '9.9.9');
+    copyFileSync(manifest(), kept());
+    atEnd(() => rmSync(kept()));
+    writeFileSync(manifest(), newer);
+    expect(restore()).toEqual({
+      status: 1,
+      stderr:
+        'An interrupted npm pack left package.json.kept, and package.json has changed since. Remove package.json.kept, or move it to package.json.\n',
+    });
+    expect(readFileSync(manifest(), 'utf8')).toBe(newer);
+  });
+});
+
+describe('npm publish', () => {
+  test('accepts the tarball', () => {
+    const { status, stderr } = installed.run('npm', ['publish', '--dry-run', installed.packed.tarball]);
+    expect(stderr).toContain('public access (dry-run)');
+    expect(stderr).not.toContain('auto-corrected');
+    expect(status).toBe(0);
+  });
+
+  test('refuses the checkout, whose manifest has all dependencies', () => {
+    const { status, stderr } = installed.run('npm', ['publish', '--dry-run', installed.checkout]);
+    expect(stderr).toContain('npm publish needs a tarball: run `npm pack`, then `npm publish tidegate-X.Y.Z.tgz`.');
+    expect(status).not.toBe(0);
   });
 });
 
 describe('npx tidegate', () => {
   test('--version', () => {
     const { status, stdout, stderr } = installed.run('npx', ['tidegate', '--version']);
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '0.1.0\n', stderr: '' });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${VERSION}\n`, stderr: '' });
   });
 
   test.each([

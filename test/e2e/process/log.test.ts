@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../../support/clients/send.ts';
+import { freePort } from '../../support/free-port.ts';
 import { writeConfigFile } from '../../support/proxy/config-file.ts';
 import { startProcess } from '../../support/proxy/process.ts';
 import { builtProgram } from '../../support/programs/built-program.ts';
@@ -46,6 +47,48 @@ test('the primary and its workers have one instance', async () => {
   expect(new Set(lines.map(({ instance }) => instance)).size).toBe(1);
 });
 
+test.each([1, 2])(
+  'actions of operators are logged at level silent too, once each, with %i workers',
+  async (workers) => {
+    const [listen, admin] = [await freePort(), await freePort()];
+    const token = 'token-of-an-operator';
+    const config = `${await writeConfig()}workers: ${workers}\nlog: {level: silent}\n`
+      .replace('listen: 127.0.0.1:0', `listen: 127.0.0.1:${listen}`)
+      .replace('admin: 127.0.0.1:0', `admin: {listen: "127.0.0.1:${admin}", token: ${token}}`);
+    const gate = startProcess(['serve', '--config', writeConfigFile(config)]);
+    const url = `http://127.0.0.1:${admin}`;
+    await eventually(
+      () =>
+        fetch(`${url}/readyz`).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      (isReady) => isReady,
+    );
+    await send(`http://127.0.0.1:${listen}`, '/');
+    const { clients } = (await (await fetch(`${url}/api/clients`)).json()) as { clients: { key: string }[] };
+    const client = clients[0]?.key;
+    const post = (path: string) =>
+      fetch(`${url}${path}`, { method: 'POST', headers: { authorization: `Bearer ${token}` } });
+    expect((await post('/api/upstreams/api/pin?rate=20/s')).status).toBe(200);
+    expect((await post(`/api/clients/${client}/reset`)).status).toBe(200);
+    expect((await post('/drain')).status).toBe(200);
+    const { code, stdout, stderr } = await gate.ended;
+    expect([code, stderr]).toEqual([0, '']);
+    const common = { level: 'info', msg: 'operator action', by: '127.0.0.1' };
+    const calm = { state: 'normal', allowance: 1, heldUntil: null };
+    expect(gate.log()).toMatchObject([
+      {
+        ...{ ...common, action: 'pin', upstream: 'api', rate: 20 },
+        ...{ before: { state: 'open', pinned: null }, after: { pinned: 20, rate: 20 } },
+      },
+      { ...common, action: 'reset', client, before: { api: calm }, after: { api: calm } },
+      { ...common, action: 'drain', before: { phase: 'ready' }, after: { phase: 'draining' } },
+    ]);
+    expect(stdout).not.toContain(token);
+  },
+);
+
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Serves on a pseudoterminal. @returns the output so far */
@@ -87,12 +130,12 @@ test('is one line of text for each event on a terminal, with colours unless NO_C
   expect(plain()).not.toContain('secret');
 });
 
-test('is JSON on a terminal, and text elsewhere, if log.format says so', async () => {
+test.each(['text', 'pretty'])('is JSON on a terminal, and %s elsewhere, if log.format says so', async (format) => {
   const yaml = await writeConfig();
   const json = serveOnTerminal(writeConfigFile(`${yaml}log: {format: json}\n`));
   await visit(json, /"url":"(http:[^"]+)"/);
   await eventually(json, (text) => text.includes('"msg":"request"'));
-  const { child, log } = startProcess(['--config', writeConfigFile(`${yaml}log: {format: text}\n`)]);
+  const { child, log } = startProcess(['--config', writeConfigFile(`${yaml}log: {format: ${format}}\n`)]);
   let text = '';
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
   await visit(() => text, /listening  url=(http:\S+)/);

@@ -1,17 +1,17 @@
-/** Starts Redis and Tidegate as config/kubernetes configures them, with the Redis users of docs/kubernetes.md. */
+/** Starts Redis and Tidegate as the Helm chart configures them, with the Redis users of docs/kubernetes.md. */
 import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { build } from '../../support/kubernetes/build.ts';
 import { one, podOf, readMounted } from '../../support/kubernetes/objects.ts';
-import { makeSecrets } from '../../support/kubernetes/secrets.ts';
+import { readRelease } from '../../support/kubernetes/releases.ts';
 import { makeFolder } from '../../support/redis/redis-process.ts';
 import { startRedis } from '../../support/redis/redis-server.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
 
 test('replicas share a limit in Redis, and other users may only ping it', async () => {
-  const objects = [...build('gateway'), ...makeSecrets('tidegate')];
-  const pod = podOf(one(objects, 'Deployment', 'redis'));
+  const release = readRelease('gateway');
+  const objects = [...release.objects, ...release.secrets];
+  const pod = podOf(one(objects, 'StatefulSet', 'tidegate-redis'));
   const [container] = pod.containers;
   if (container === undefined) throw new Error('no container of Redis');
   const [program, ...flags] = container.args ?? [];

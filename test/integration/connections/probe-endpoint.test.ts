@@ -57,23 +57,25 @@ test('finds no problem at an https endpoint whose certificate is trusted', async
 });
 
 test('names what is wrong with a certificate', async () => {
-  expect(await probeEndpoint(await startHttps('server'), OPTIONS)).toBe(
+  expect((await probeEndpoint(await startHttps('server'), OPTIONS))?.text).toBe(
     'its certificate is from an authority that this proxy does not trust',
   );
   const tls = { ...OPTIONS.tls, ca: path('ca.crt') };
-  expect(await probeEndpoint(await startHttps('expired'), { ...OPTIONS, tls })).toBe('its certificate has expired');
+  expect((await probeEndpoint(await startHttps('expired'), { ...OPTIONS, tls }))?.text).toBe(
+    'its certificate has expired',
+  );
 });
 
 test('suggests http for an https url if the endpoint answers without TLS', async () => {
   const port = await portOf(createHttpServer());
-  expect(await probeEndpoint(`https://127.0.0.1:${port}`, OPTIONS)).toBe(
+  expect((await probeEndpoint(`https://127.0.0.1:${port}`, OPTIONS))?.text).toBe(
     'it does not speak TLS at this port: the url probably needs http in place of https',
   );
 });
 
 test('reports a handshake that the endpoint cuts off', async () => {
   const port = await portOf(createServer((socket) => socket.destroy()));
-  expect(await probeEndpoint(`https://127.0.0.1:${port}`, OPTIONS)).toBe('the connection was reset');
+  expect((await probeEndpoint(`https://127.0.0.1:${port}`, OPTIONS))?.text).toBe('the connection was reset');
 });
 
 test('reports a refused connection, an unknown name and a missing socket', async () => {
@@ -81,16 +83,16 @@ test('reports a refused connection, an unknown name and a missing socket', async
   const port = await portOf(server);
   server.close();
   await once(server, 'close');
-  expect(await probeEndpoint(`http://127.0.0.1:${port}`, OPTIONS)).toBe('connection refused');
-  expect(await probeEndpoint('http://nowhere.invalid', OPTIONS)).toMatch(
+  expect((await probeEndpoint(`http://127.0.0.1:${port}`, OPTIONS))?.text).toBe('connection refused');
+  expect((await probeEndpoint('http://nowhere.invalid', OPTIONS))?.text).toMatch(
     /^the host name (?:does not exist|could not be)/,
   );
-  expect(await probeEndpoint('unix:/nowhere/api.sock', OPTIONS)).toBe('the socket does not exist');
+  expect((await probeEndpoint('unix:/nowhere/api.sock', OPTIONS))?.text).toBe('the socket does not exist');
 });
 
 test('reports an endpoint that does not complete the handshake within connectTimeout', async () => {
   const port = await portOf(createServer());
-  expect(await probeEndpoint(`https://127.0.0.1:${port}`, { ...OPTIONS, connectTimeout: 50 })).toBe(
+  expect((await probeEndpoint(`https://127.0.0.1:${port}`, { ...OPTIONS, connectTimeout: 50 }))?.text).toBe(
     'connecting timed out',
   );
 });

@@ -1,18 +1,18 @@
 /** A pod's termination grace period covers everything that happens within it: docs/drains.md. */
 import { describe, expect, test } from 'vitest';
 import { all, one, podOf } from '../../support/kubernetes/objects.ts';
-import { readOverlays } from '../../support/kubernetes/overlays.ts';
+import { readReleases } from '../../support/kubernetes/releases.ts';
 
 /** The margin after the drain, as in src/main.ts, in seconds: then the process exits in any case. */
 const LAST_LINES = 2;
 /** How late kubelet may be on a busy node, in seconds. */
 const SPARE = 5;
-/** How long the application in the sidecar's overlay may take, in seconds. */
+/** How long the application of config/helm/examples may take, in seconds. */
 const APPLICATION = 30;
 
-const overlays = readOverlays();
+const releases = readReleases();
 
-describe.each(overlays)('a pod of the overlay $name', ({ name, pod, tidegate, config }) => {
+describe.each(releases)('a pod of the release $name', ({ name, pod, tidegate, config }) => {
   const { delay, timeout } = config.drain;
   const preStop = tidegate.lifecycle?.preStop?.sleep?.seconds ?? 0;
 
@@ -42,7 +42,7 @@ describe.each(overlays)('a pod of the overlay $name', ({ name, pod, tidegate, co
 });
 
 describe('nodes can be drained', () => {
-  test.each(overlays.filter(({ name }) => name !== 'sidecar'))('of pods of $name, one at a time', ({ objects }) => {
+  test.each(releases.filter(({ name }) => name !== 'sidecar'))('of pods of $name, one at a time', ({ objects }) => {
     const { spec: budget } = one(objects, 'PodDisruptionBudget', 'tidegate');
     expect(budget).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
     expect(budget?.minAvailable).toBeUndefined();
@@ -51,9 +51,10 @@ describe('nodes can be drained', () => {
   });
 
   test('of Redis, which has nothing to drain and never runs twice', () => {
-    const [{ objects } = { objects: [] }] = overlays;
-    const redis = one(objects, 'Deployment', 'redis');
-    expect(redis.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+    const [{ objects } = { objects: [] }] = releases;
+    // A StatefulSet starts a pod of a name only after the one before it has ended.
+    const redis = one(objects, 'StatefulSet', 'tidegate-redis');
+    expect(redis.spec?.replicas).toBe(1);
     expect(podOf(redis).terminationGracePeriodSeconds).toBeLessThanOrEqual(10);
     expect(all(objects, 'PodDisruptionBudget')).toHaveLength(1);
   });

@@ -1,43 +1,46 @@
-/** Policies of config/kubernetes allow the traffic that is needed, and no other. */
+/** Policies of config/helm allow the traffic that is needed, and no other. */
 import { BlockList, isIPv6 } from 'node:net';
 import type { INetworkPolicyPeer } from 'kubernetes-models/networking.k8s.io/v1';
 import { describe, expect, test } from 'vitest';
 import { upstreamOrigins } from '../../../src/config/schema/upstream-schema.ts';
 import { all, labelsOf, one } from '../../support/kubernetes/objects.ts';
-import type { Overlay } from '../../support/kubernetes/overlays.ts';
-import { readOverlays } from '../../support/kubernetes/overlays.ts';
+import type { ChartRelease } from '../../support/kubernetes/releases.ts';
+import { readReleases } from '../../support/kubernetes/releases.ts';
 
-const overlays = readOverlays();
-const inCluster = overlays.filter(({ name }) => name !== 'sidecar');
-const gateway = overlays.find(({ name }) => name === 'gateway');
+const releases = readReleases();
+const inCluster = releases.filter(({ name }) => name !== 'sidecar');
+const gateway = releases.find(({ name }) => name === 'gateway');
 
 const CLIENTS = 'namespace tidegate/client=true';
 const PROMETHEUS = 'namespace kubernetes.io/metadata.name=monitoring, pod app.kubernetes.io/name=prometheus';
+/** Those of the release with that component. */
+const podsOf = (component: string): string =>
+  `pod app.kubernetes.io/component=${component} app.kubernetes.io/instance=tidegate app.kubernetes.io/name=tidegate`;
 const DNS = 'namespace kubernetes.io/metadata.name=kube-system, pod k8s-app=kube-dns';
 
-describe.each(inCluster)('pods of the overlay $name', (overlay) => {
+describe.each(inCluster)('pods of the release $name', (release) => {
   test('accept connections from clients and Prometheus only', () => {
-    expect(flowsOf(overlay, 'tidegate', 'ingress')).toEqual([`${PROMETHEUS}: TCP telemetry`, `${CLIENTS}: TCP http`]);
+    expect(flowsOf(release, release.name, 'ingress')).toEqual([`${PROMETHEUS}: TCP telemetry`, `${CLIENTS}: TCP http`]);
   });
 
   test('may reach DNS, Redis, and upstreams where they send requests', () => {
-    const own = [`${DNS}: TCP 53`, `${DNS}: UDP 53`, 'pod app.kubernetes.io/name=redis: TCP redis'];
-    const world = overlay.name === 'gateway' ? ['0.0.0.0/0: TCP 443', '::/0: TCP 443'] : [];
-    expect(flowsOf(overlay, 'tidegate', 'egress')).toEqual([...own, ...world].toSorted());
+    const own = [`${DNS}: TCP 53`, `${DNS}: UDP 53`, `${podsOf('redis')}: TCP redis`];
+    const world = release.name === 'gateway' ? ['0.0.0.0/0: TCP 443', '::/0: TCP 443'] : [];
+    expect(flowsOf(release, release.name, 'egress')).toEqual([...own, ...world].toSorted());
   });
 
   test('are the only ones that may reach Redis, which may reach nothing', () => {
-    expect(flowsOf(overlay, 'redis', 'ingress')).toEqual(['pod app.kubernetes.io/name=tidegate: TCP redis']);
-    expect(flowsOf(overlay, 'redis', 'egress')).toEqual([]);
+    expect(flowsOf(release, 'redis', 'ingress')).toEqual([`${podsOf(release.name)}: TCP redis`]);
+    expect(flowsOf(release, 'redis', 'egress')).toEqual([]);
   });
 
   test('find Redis at the configured address', () => {
-    const { state } = overlay.config;
+    const { state } = release.config;
     if (state.store !== 'redis' || state.url.kind !== 'single') throw new Error('one Redis was expected');
     const [node] = state.url.nodes;
-    const service = one(overlay.objects, 'Service', node?.host ?? '');
+    const service = one(release.objects, 'Service', node?.host ?? '');
     expect(service.spec?.ports?.map(({ port }) => port)).toEqual([node?.port]);
-    expect(service.spec?.selector).toEqual(labelsOf(one(overlay.objects, 'Deployment', 'redis')));
+    expect(service.spec?.selector).toEqual(labelsOf(one(release.objects, 'StatefulSet', 'tidegate-redis')));
   });
 });
 
@@ -49,7 +52,7 @@ test('opens the port at which the gateway’s upstreams listen', () => {
 });
 
 test('excludes cluster and cloud metadata addresses from the public range', () => {
-  const { spec } = one(gateway?.objects ?? [], 'NetworkPolicy', 'tidegate-to-upstreams');
+  const { spec } = one(gateway?.objects ?? [], 'NetworkPolicy', 'tidegate');
   const blocks = (spec?.egress ?? []).flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
   const isOpen = (address: string) =>
     blocks.some(({ cidr, except = [] }) => isWithin(address, [cidr]) && !isWithin(address, except));
@@ -67,10 +70,10 @@ test('excludes cluster and cloud metadata addresses from the public range', () =
   }
 });
 
-/** The traffic allowed from or to pods of that name, by all policies together, a line each. */
-function flowsOf({ objects }: Overlay, name: string, direction: 'ingress' | 'egress'): string[] {
+/** The traffic allowed from or to pods of that component, by all policies together, a line each. */
+function flowsOf({ objects }: ChartRelease, component: string, direction: 'ingress' | 'egress'): string[] {
   const policies = all(objects, 'NetworkPolicy').filter(
-    ({ spec }) => spec?.podSelector?.matchLabels?.['app.kubernetes.io/name'] === name,
+    ({ spec }) => spec?.podSelector?.matchLabels?.['app.kubernetes.io/component'] === component,
   );
   const type = direction === 'ingress' ? 'Ingress' : 'Egress';
   // A direction that no policy covers is open to all.

@@ -1,19 +1,20 @@
-/** The output of kustomize for config/kubernetes is valid, and its parts refer to each other correctly. */
-import type { IDeployment } from 'kubernetes-models/apps/v1';
+/** What the chart makes is valid, and its parts refer to each other correctly. */
 import { describe, expect, test } from 'vitest';
-import type { KubernetesObject } from '../../support/kubernetes/build.ts';
+import type { KubernetesObject } from '../../support/kubernetes/render.ts';
+import { renderValueSet } from '../../support/kubernetes/render.ts';
 import { checkTypes, validate } from '../../support/kubernetes/check-types.ts';
-import { all, containersOf, labelsOf, one, podOf } from '../../support/kubernetes/objects.ts';
-import { readOverlays } from '../../support/kubernetes/overlays.ts';
+import type { Workload } from '../../support/kubernetes/objects.ts';
+import { all, containersOf, labelsOf, one, podOf, workloadsOf } from '../../support/kubernetes/objects.ts';
+import { readReleases } from '../../support/kubernetes/releases.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-const overlays = readOverlays();
+const releases = readReleases();
 
 /** Maps whose keys are free: labels, resource quantities, files. */
-const FREE = new Set(['labels', 'matchLabels', 'selector', 'data', 'limits', 'requests']);
+const FREE = new Set(['labels', 'annotations', 'matchLabels', 'selector', 'data', 'limits', 'requests']);
 
-describe.each(overlays)('the overlay $name', ({ objects, secrets }) => {
+describe.each(releases)('the release $name', ({ objects, secrets }) => {
   test('matches the Kubernetes types, with values in valid formats', async () => {
     expect(checkTypes(objects)).toEqual(new Map());
     for (const object of objects) await validate(object);
@@ -26,17 +27,13 @@ describe.each(overlays)('the overlay $name', ({ objects, secrets }) => {
     expect(misspelt.filter((_, i) => !refused.has(i)).map(({ at }) => at)).toEqual([]);
   });
 
-  test('stays in one namespace, which enforces the restricted pod security profile', () => {
-    const [namespace, ...others] = all(objects, 'Namespace');
-    expect(others).toEqual([]);
-    expect(namespace?.metadata?.labels).toMatchObject({ 'pod-security.kubernetes.io/enforce': 'restricted' });
-    const inside = objects.filter(({ kind }) => kind !== 'Namespace').map(({ metadata }) => metadata.namespace);
-    expect(new Set(inside)).toEqual(new Set([namespace?.metadata?.name]));
+  test('stays in the namespace of its release', () => {
+    for (const { metadata } of objects) expect(metadata.namespace, metadata.name).toBeUndefined();
   });
 
   test('mounts only files that exist or that its documented commands create', () => {
     const present = new Set([...objects, ...secrets].map(({ kind, metadata }) => `${kind} ${metadata.name}`));
-    const volumes = all(objects, 'Deployment').flatMap((deployment) => podOf(deployment).volumes ?? []);
+    const volumes = workloadsOf(objects).flatMap((workload) => podOf(workload).volumes ?? []);
     const mounted = volumes.flatMap(({ configMap, secret }) => [
       ...(configMap ? [`ConfigMap ${configMap.name}`] : []),
       ...(secret ? [`Secret ${secret.secretName}`] : []),
@@ -46,9 +43,9 @@ describe.each(overlays)('the overlay $name', ({ objects, secrets }) => {
   });
 
   test('selects pods and ports that exist', () => {
-    const deployments = all(objects, 'Deployment');
-    const podsFor = (labels: Labels = {}) => deployments.filter((each) => includes(labelsOf(each), labels));
-    for (const { spec } of deployments) {
+    const workloads = workloadsOf(objects);
+    const podsFor = (labels: Labels = {}) => workloads.filter((each) => includes(labelsOf(each), labels));
+    for (const { spec } of workloads) {
       expect(spec?.template.metadata?.labels).toMatchObject(spec?.selector.matchLabels ?? { none: '' });
     }
     for (const { metadata, spec } of all(objects, 'Service')) {
@@ -87,15 +84,30 @@ describe.each(overlays)('the overlay $name', ({ objects, secrets }) => {
   });
 });
 
-test('defines one kind of Prometheus monitor for each overlay', () => {
-  const kinds = overlays.map(({ objects }) =>
+test('fails validation for an unknown field anywhere in the objects that these releases do not have', () => {
+  const [rule] = all(renderValueSet('monitoring', 'payments'), 'PrometheusRule');
+  const [group] = rule?.spec?.groups ?? [];
+  const others = [
+    // One of the rules, because each field makes a copy.
+    { ...rule, spec: { groups: [{ ...group, rules: group?.rules?.slice(0, 1) }] } } as KubernetesObject,
+    ...all(renderValueSet('webhooks', 'payments'), 'PersistentVolumeClaim'),
+    ...all(renderValueSet('redis-persistence', 'payments'), 'StatefulSet'),
+  ] as KubernetesObject[];
+  expect(others.map(({ kind }) => kind)).toEqual(['PrometheusRule', 'PersistentVolumeClaim', 'StatefulSet']);
+  const misspelt = others.flatMap((object) => withUnknownField(object, object));
+  const refused = checkTypes(misspelt.map(({ object }) => object));
+  expect(misspelt.filter((_, i) => !refused.has(i)).map(({ at }) => at)).toEqual([]);
+});
+
+test('defines one kind of Prometheus monitor for each release', () => {
+  const kinds = releases.map(({ objects }) =>
     ['ServiceMonitor', 'PodMonitor'].filter((kind) => objects.some((each) => each.kind === kind)),
   );
   expect(kinds).toEqual([['ServiceMonitor'], ['PodMonitor'], ['ServiceMonitor']]);
 });
 
 test('fails validation for a wrong type, a missing field and an unknown kind', () => {
-  const [service] = all(overlays[0]?.objects ?? [], 'Service');
+  const [service] = all(releases[0]?.objects ?? [], 'Service');
   const wrong = [
     { ...service, spec: { ...service?.spec, ports: [{ port: '80' }] } },
     { ...service, spec: { ...service?.spec, ports: [{ name: 'http' }] } },
@@ -105,7 +117,7 @@ test('fails validation for a wrong type, a missing field and an unknown kind', (
 });
 
 test('fails validation for values in a wrong format', async () => {
-  const [{ objects } = { objects: [] }] = overlays;
+  const [{ objects } = { objects: [] }] = releases;
   const deployment = structuredClone(one(objects, 'Deployment', 'tidegate'));
   const [container] = podOf(deployment).containers;
   if (container) container.resources = { limits: { memory: '768 MB' } };
@@ -128,8 +140,8 @@ function withUnknownField(root: KubernetesObject, part: unknown, path: readonly 
 }
 
 /** Names of ports that its containers open. */
-function portsOf(deployment: IDeployment): (string | undefined)[] {
-  return containersOf(podOf(deployment)).flatMap(({ ports = [] }) => ports.map(({ name }) => name));
+function portsOf(workload: Workload): (string | undefined)[] {
+  return containersOf(podOf(workload)).flatMap(({ ports = [] }) => ports.map(({ name }) => name));
 }
 
 function includes(labels: Labels, wanted: Labels): boolean {

@@ -1,29 +1,29 @@
-/** Pods of config/kubernetes have the least privileges, and their settings agree with the Tidegate configuration. */
+/** Pods of config/helm have the least privileges, and their settings agree with the Tidegate configuration. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { IVolume } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
 import type { Address } from '../../../src/config/values/listen-address.ts';
 import { oldSpaceLimit } from '../../../src/http/overload/v8-heap.ts';
-import { all, bytes, containersOf, podOf } from '../../support/kubernetes/objects.ts';
-import { readOverlays } from '../../support/kubernetes/overlays.ts';
+import { all, bytes, containersOf, podOf, workloadsOf } from '../../support/kubernetes/objects.ts';
+import { readReleases } from '../../support/kubernetes/releases.ts';
 
-const overlays = readOverlays();
+const releases = readReleases();
 const ROOT = join(import.meta.dirname, '../../..');
 const MIB = 1024 ** 2;
 
 /** Node and the proxy's code (docs/start.md), V8's young generation, and socket buffers. */
 const BESIDE_HEAP = 150 * MIB;
 
-describe.each(overlays)('pods of the overlay $name', ({ name, objects, pod, tidegate, config, warnings }) => {
+describe.each(releases)('pods of the release $name', ({ name, objects, pod, tidegate, config, warnings }) => {
   test('meet the profile "restricted", and mount no cluster credentials', () => {
-    for (const deployment of all(objects, 'Deployment')) {
-      const { securityContext, automountServiceAccountToken, volumes = [], ...rest } = podOf(deployment);
+    for (const workload of workloadsOf(objects)) {
+      const { securityContext, automountServiceAccountToken, volumes = [], ...rest } = podOf(workload);
       expect(automountServiceAccountToken).toBe(false);
       expect([rest.hostNetwork, rest.hostPID, rest.hostIPC]).toEqual([undefined, undefined, undefined]);
       expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
       for (const volume of volumes) expect(['configMap', 'secret', 'emptyDir']).toContain(kindOf(volume));
-      for (const container of containersOf(podOf(deployment))) {
+      for (const container of containersOf(podOf(workload))) {
         expect(container.securityContext, container.name).toMatchObject({
           allowPrivilegeEscalation: false,
           capabilities: { drop: ['ALL'] },
@@ -38,7 +38,7 @@ describe.each(overlays)('pods of the overlay $name', ({ name, objects, pod, tide
     for (const container of containersOf(pod).filter(({ image = '' }) => /\/tidegate:|^redis:/.test(image))) {
       expect(container.securityContext?.readOnlyRootFilesystem, container.name).toBe(true);
     }
-    const mine = all(objects, 'Deployment').flatMap((deployment) => podOf(deployment).volumes ?? []);
+    const mine = workloadsOf(objects).flatMap((workload) => podOf(workload).volumes ?? []);
     for (const { emptyDir } of mine) if (emptyDir) expect(emptyDir.sizeLimit).toBeDefined();
     for (const { mountPath, subPath, readOnly } of tidegate.volumeMounts ?? []) {
       // Kubelet never updates a subPath mount: a reload would not see a change.
@@ -53,7 +53,7 @@ describe.each(overlays)('pods of the overlay $name', ({ name, objects, pod, tide
     const { runAsUser, runAsGroup } = { ...pod.securityContext, ...tidegate.securityContext };
     expect(read('Dockerfile')).toContain(`\nUSER ${runAsUser}:${runAsGroup}\n`);
     // Compose and the cluster run the same Redis.
-    for (const { image = '' } of all(objects, 'Deployment').flatMap((each) => podOf(each).containers)) {
+    for (const { image = '' } of workloadsOf(objects).flatMap((each) => podOf(each).containers)) {
       if (image.startsWith('redis')) expect(read('docker/compose.yaml')).toContain(`image: ${image}\n`);
     }
   });
@@ -95,7 +95,7 @@ describe.each(overlays)('pods of the overlay $name', ({ name, objects, pod, tide
 
 describe('a sidecar', () => {
   test('is one that Kubernetes starts first, stops last, and restarts', () => {
-    const { pod } = overlays.find(({ name }) => name === 'sidecar') ?? { pod: undefined };
+    const { pod } = releases.find(({ name }) => name === 'sidecar') ?? { pod: undefined };
     const [sidecar, ...others] = pod?.initContainers ?? [];
     expect(others).toEqual([]);
     expect(sidecar).toMatchObject({ name: 'tidegate', restartPolicy: 'Always' });
@@ -105,13 +105,13 @@ describe('a sidecar', () => {
   });
 
   test('listens where the application expects it', () => {
-    const { pod } = overlays.find(({ name }) => name === 'sidecar') ?? { pod: undefined };
+    const { pod } = releases.find(({ name }) => name === 'sidecar') ?? { pod: undefined };
     expect(pod?.containers[0]?.env).toContainEqual({ name: 'STRIPE_API_BASE', value: 'http://127.0.0.1:8080' });
   });
 });
 
 test('as an ingress helper answers checks and sends nothing', () => {
-  const { config } = overlays.find(({ name }) => name === 'ingress-helper') ?? { config: undefined };
+  const { config } = releases.find(({ name }) => name === 'ingress-helper') ?? { config: undefined };
   expect(config?.check?.path).toBe('/check');
   expect(config?.routes.map(({ check }) => check)).toEqual(['only']);
   // Reports change rates, so they need a token.
@@ -119,7 +119,7 @@ test('as an ingress helper answers checks and sends nothing', () => {
 });
 
 test('spreads replicas over nodes and zones, and never runs fewer during a rollout', () => {
-  const { objects, pod, deployment } = overlays[0] ?? { objects: [], pod: undefined, deployment: '' };
+  const { objects, pod, deployment } = releases[0] ?? { objects: [], pod: undefined, deployment: '' };
   const { spec } = all(objects, 'Deployment').find(({ metadata }) => metadata?.name === deployment) ?? {};
   const own = { matchLabels: spec?.selector.matchLabels };
   expect(pod?.topologySpreadConstraints?.map(({ topologyKey }) => topologyKey).toSorted()).toEqual([

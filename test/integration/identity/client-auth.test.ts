@@ -110,6 +110,33 @@ describe('an API key', () => {
     expect(gate.log().map(({ msg }) => msg)).toContain('client authentication updated');
   });
 
+  test('is rejected once it has expired, and its use before that is logged once', async () => {
+    const file = makeKeyFile('shop');
+    const day = 86_400_000;
+    const [expired, soon, late] = [-1000, day, 30 * day].map((after) =>
+      file.addExpiring(`till-${after}`, new Date(Date.now() + after)),
+    );
+    const { api, gate, get } = await start({ clients: `auth: {apiKeys: {file: ${file.path}}}` });
+    const answers: Received[] = [];
+    for (const key of [expired, soon, soon, late, file.keys[0]]) {
+      answers.push(await get({ headers: ['Tidegate-Key', key ?? ''] }));
+    }
+    expect(answers.map(({ status }) => status)).toEqual([401, 200, 200, 200, 200]);
+    expect(answers[0]?.json()).toMatchObject({ detail: 'The credential has expired. Request a new one.' });
+    expect(api.received).toHaveLength(4);
+    expect(await rejections(gate, 'expired')).toBe(1);
+    const log = await eventually(gate.requests, ({ length }) => length === 5);
+    expect(log[0]).toMatchObject({ status: 401, cause: 'expired' });
+    const warnings = gate.log().filter(({ msg }) => msg === 'API key expires soon: give the client another one');
+    expect(warnings).toEqual([
+      expect.objectContaining({
+        keyId: soon?.slice(3, 15),
+        clientName: `till-${day}`,
+        expiresAt: expect.stringMatching(/^20\d\d-/) as unknown,
+      }),
+    ]);
+  });
+
   test('may be in Authorization, beside tokens', async () => {
     const [file, issuer] = [makeKeyFile('shop'), await startIssuer()];
     const auth = `auth: {apiKeys: {file: ${file.path}, header: Authorization}, ${jwtOf(issuer)}}`;

@@ -113,7 +113,13 @@ test('retries a dead delivery at once with a new schedule, and reports who did i
   const refused = await api.post(path);
   expect([refused.status, refused.json()['detail']]).toEqual([409, 'It is already delivered: it cannot be retried.']);
   expect(gate.log().filter(({ msg }) => msg === 'operator action')).toMatchObject([
-    { action: 'retry', upstream: 'shop', route: '/hooks', delivery: id, by: '127.0.0.1' },
+    {
+      ...{ action: 'retry', upstream: 'shop', route: '/hooks', delivery: id, by: '127.0.0.1' },
+      ...{
+        before: { state: 'dead' },
+        after: { state: expect.stringMatching(/^(?:waiting|sending|delivered)$/) as string },
+      },
+    },
   ]);
   const { events } = (await api.get('/api/timeline')).json() as { events: object[] };
   expect(events).toMatchObject([

@@ -82,7 +82,10 @@ test('forgets a key, so that its next request is a new write, and reports who di
   expect((await list()).total).toBe(0);
   expect(upstream.hits.length).toBe(1);
   expect(gate.log().filter(({ msg }) => msg === 'operator action')).toMatchObject([
-    { action: 'forget', upstream: 'till', write: row?.id, by: '127.0.0.1' },
+    {
+      ...{ action: 'forget', upstream: 'till', write: row?.id, by: '127.0.0.1' },
+      ...{ before: { state: 'unresolved' }, after: { state: 'forgotten' } },
+    },
   ]);
   const { events } = (await api.get('/api/timeline')).json() as { events: object[] };
   expect(events).toMatchObject([

@@ -76,8 +76,15 @@ test('rejects requests during a block, with the time to retry', async () => {
   // Each was logged once, with its caller.
   const actions = proxy.log().filter(({ msg }) => msg === 'operator action');
   expect(actions).toMatchObject([
-    { action: 'block', upstream: 'till', forMs: 90_000, by: '127.0.0.1' },
-    { action: 'unblock', upstream: 'till' },
+    {
+      ...{ level: 'info', action: 'block', upstream: 'till', forMs: 90_000, by: '127.0.0.1' },
+      before: { state: 'open', rate: null, pinned: null, blockedBy: null, until: null },
+      after: { state: 'blocked', pinned: null, blockedBy: 'operator', until: expect.stringMatching(/^20/) as string },
+    },
+    {
+      ...{ action: 'unblock', upstream: 'till' },
+      ...{ before: { state: 'blocked', blockedBy: 'operator' }, after: { state: 'open', blockedBy: null } },
+    },
   ]);
   const { events } = (await api.get('/api/timeline')).json() as { events: { kind: string }[] };
   expect(events.map(({ kind }) => kind)).toEqual(['unblocked', 'blocked']);

@@ -1,5 +1,5 @@
 /** Files with API keys. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApiKey, hashApiKey } from '../../../src/config/auth/api-key.ts';
@@ -12,6 +12,8 @@ export interface KeyFile {
   readonly keys: readonly string[];
   /** Replaces the keys by new ones of these clients, and returns them. */
   readonly replace: (...clients: readonly string[]) => readonly string[];
+  /** Adds a key of a client that expires at this time, to the second, and returns it. */
+  readonly addExpiring: (client: string, at: Date) => string;
 }
 
 /** Removed when the test ends. */
@@ -27,5 +29,12 @@ export function makeKeyFile(...clients: readonly string[]): KeyFile {
     writeFileSync(path, lines.join(''));
     return created.map(({ text }) => text);
   };
-  return { path, keys: replace(...clients), replace };
+  const addExpiring = (client: string, at: Date): string => {
+    const { id, text } = createApiKey();
+    const expiresAt = `${at.toISOString().slice(0, 19)}Z`;
+    const key = { id, hash: hashApiKey(text), createdAt: '2026-11-30T10:00:00Z', expiresAt, client };
+    appendFileSync(path, formatKeyLine(key));
+    return text;
+  };
+  return { path, keys: replace(...clients), replace, addExpiring };
 }

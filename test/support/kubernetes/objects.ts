@@ -1,22 +1,37 @@
-import type { IConfigMap, IContainer, INamespace, IPodSpec, ISecret, IService } from 'kubernetes-models/v1';
-import type { IDeployment } from 'kubernetes-models/apps/v1';
+import type {
+  IConfigMap,
+  IContainer,
+  IPersistentVolumeClaim,
+  IPodSpec,
+  ISecret,
+  IService,
+  IServiceAccount,
+} from 'kubernetes-models/v1';
+import type { IDeployment, IStatefulSet } from 'kubernetes-models/apps/v1';
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
 import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1';
-import type { IPodMonitor, IServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
-import type { KubernetesObject } from './build.ts';
+import type {
+  IPodMonitor,
+  IPrometheusRule,
+  IServiceMonitor,
+} from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import type { KubernetesObject } from './render.ts';
 
 interface Kinds {
   readonly ConfigMap: IConfigMap;
   readonly Deployment: IDeployment;
   readonly HorizontalPodAutoscaler: IHorizontalPodAutoscaler;
-  readonly Namespace: INamespace;
   readonly NetworkPolicy: INetworkPolicy;
+  readonly PersistentVolumeClaim: IPersistentVolumeClaim;
   readonly PodDisruptionBudget: IPodDisruptionBudget;
   readonly PodMonitor: IPodMonitor;
+  readonly PrometheusRule: IPrometheusRule;
   readonly Secret: ISecret;
   readonly Service: IService;
+  readonly ServiceAccount: IServiceAccount;
   readonly ServiceMonitor: IServiceMonitor;
+  readonly StatefulSet: IStatefulSet;
 }
 
 /** Returns the objects of a kind. `checkTypes` validates their types. */
@@ -31,15 +46,23 @@ export function one<K extends keyof Kinds>(objects: readonly KubernetesObject[],
   return found;
 }
 
-/** Returns the pod spec of a Deployment. */
-export function podOf({ spec }: IDeployment): IPodSpec {
+/** What runs pods. */
+export type Workload = IDeployment | IStatefulSet;
+
+/** Returns all Deployments and StatefulSets. */
+export function workloadsOf(objects: readonly KubernetesObject[]): Workload[] {
+  return [...all(objects, 'Deployment'), ...all(objects, 'StatefulSet')];
+}
+
+/** Returns the spec of its pods. */
+export function podOf({ spec }: Workload): IPodSpec {
   const pod = spec?.template.spec;
-  if (pod === undefined) throw new Error('a Deployment without pods');
+  if (pod === undefined) throw new Error('a workload without pods');
   return pod;
 }
 
-/** Labels of the pods of a Deployment. */
-export function labelsOf({ spec }: IDeployment): Readonly<Record<string, string>> {
+/** Labels of its pods. */
+export function labelsOf({ spec }: Workload): Readonly<Record<string, string>> {
   return spec?.template.metadata?.labels ?? {};
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DeliveryOperations } from '../../../src/admin/operations/delivery-operations.ts';
-import type { DeliveryStore } from '../../../src/core/delivery/delivery-store.ts';
+import { DeliveriesUnavailable, type DeliveryStore } from '../../../src/core/delivery/delivery-store.ts';
 import type { Delivery, DeliveryState } from '../../../src/core/delivery/delivery.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 
@@ -36,6 +36,10 @@ function operate(accepts: boolean, found: readonly (Delivery | undefined)[]) {
   return { operations, events, store };
 }
 
+const WHAT = { upstream: 'shop', route: '/hooks', delivery: '0199f3b0' };
+const WAITING = { state: 'waiting', nextAttemptAt: '1970-01-01T00:00:05.000Z' };
+const UNCONFIRMED = { type: 'operator-audit', by: 'me', outcome: 'unconfirmed', after: undefined };
+
 const inState = (state: DeliveryState): Delivery => ({ ...DELIVERY, state });
 
 test('a change that is not stored is not reported as done, but it is logged', async () => {
@@ -46,12 +50,56 @@ test('a change that is not stored is not reported as done, but it is logged', as
   };
   expect(await operations.retry('0199f3b0', 'me')).toEqual(unavailable);
   expect(await operations.cancel('0199f3b0', 'me')).toEqual(unavailable);
+  const unconfirmed = { ...UNCONFIRMED, before: WAITING };
   expect(events).toEqual([
-    { type: 'operator', by: 'me', action: 'retry', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
-    { type: 'operator', by: 'me', action: 'cancel', upstream: 'shop', route: '/hooks', delivery: '0199f3b0' },
+    { type: 'operator', by: 'me', action: 'retry', ...WHAT },
+    { ...unconfirmed, action: { action: 'retry', ...WHAT } },
+    { type: 'operator', by: 'me', action: 'cancel', ...WHAT },
     {
       ...{ type: 'delivery', route: '/hooks', event: 'canceled', age: 2000 },
       ended: { id: '0199f3b0', upstream: 'shop', attempts: 1, status: undefined, reason: undefined },
+    },
+    { ...unconfirmed, action: { action: 'cancel', ...WHAT } },
+  ]);
+});
+
+test('a change that the store does not confirm, or does not show, is logged as unconfirmed', async () => {
+  const { operations, events, store } = operate(true, [DELIVERY]);
+  const { find } = store;
+  const reject = () => Promise.reject(new DeliveriesUnavailable('Redis does not respond.'));
+  const unavailable = { kind: 'unavailable', why: 'Redis does not respond.' };
+  const audit = { ...UNCONFIRMED, before: WAITING, action: { action: 'retry', ...WHAT } };
+  store.retry = () => {
+    store.find = reject;
+    return Promise.resolve(true);
+  };
+  expect(await operations.retry('0199f3b0', 'me')).toEqual(unavailable);
+  expect(events.splice(0)).toEqual([{ type: 'operator', by: 'me', action: 'retry', ...WHAT }, audit]);
+  store.find = find;
+  store.retry = reject;
+  expect(await operations.retry('0199f3b0', 'me')).toEqual(unavailable);
+  expect(events).toEqual([audit]);
+});
+
+test('changes of one delivery at the same time are logged one after the other, each with its own states', async () => {
+  const { operations, events, store } = operate(true, [DELIVERY]);
+  let delivery = DELIVERY;
+  store.find = () => Promise.resolve(delivery);
+  store.cancel = () => {
+    delivery = inState({ kind: 'canceled', at: 3000 });
+    return Promise.resolve(true);
+  };
+  store.retry = () => {
+    delivery = inState({ kind: 'waiting', until: 3000 });
+    return Promise.resolve(true);
+  };
+  await Promise.all([operations.cancel('0199f3b0', 'me'), operations.retry('0199f3b0', 'me')]);
+  const canceled = { state: 'canceled', nextAttemptAt: null };
+  expect(events.filter(({ type }) => type === 'operator-audit')).toMatchObject([
+    { action: { action: 'cancel' }, outcome: 'done', before: WAITING, after: canceled },
+    {
+      ...{ action: { action: 'retry' }, outcome: 'done', before: canceled },
+      after: { state: 'waiting', nextAttemptAt: '1970-01-01T00:00:03.000Z' },
     },
   ]);
 });

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { KeyOperations } from '../../../src/admin/operations/key-operations.ts';
-import type { OperatorEvent, ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+import type { OperatorAction } from '../../../src/core/events/operator-events.ts';
+import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type {
   KeyInspection,
   KeysUnavailable,
@@ -28,7 +29,24 @@ function operate(removal: WriteRemoval | KeysUnavailable | undefined, more: Part
   return { operations, events };
 }
 
-const FORGOTTEN: OperatorEvent = { type: 'operator', by: 'me', action: 'forget', upstream: 'till', write: WRITE.id };
+const FORGET: OperatorAction = { action: 'forget', upstream: 'till', write: WRITE.id };
+
+/** @param after undefined: the removal is not confirmed */
+function reported(after: { readonly state: string } | undefined): ProxyEvent[] {
+  return [
+    { type: 'operator', by: 'me', ...FORGET },
+    {
+      ...{ type: 'operator-audit', by: 'me', action: FORGET, outcome: after === undefined ? 'unconfirmed' : 'done' },
+      ...{ before: { state: WRITE.state }, after },
+    },
+  ];
+}
+
+test('a removal is reported with the state before and after it', async () => {
+  const { operations, events } = operate({ kind: 'forgotten', write: WRITE });
+  expect(await operations.forget('0123', 'me')).toMatchObject({ kind: 'done' });
+  expect(events).toEqual(reported({ state: 'forgotten' }));
+});
 
 test('a key that remains in the database is not reported as forgotten, but its removal from this process is', async () => {
   const { operations, events } = operate({ kind: 'not_stored', write: WRITE });
@@ -37,7 +55,7 @@ test('a key that remains in the database is not reported as forgotten, but its r
     kind: 'unavailable',
     why: expect.stringContaining('the database cannot be written') as string,
   });
-  expect(events).toEqual([FORGOTTEN]);
+  expect(events).toEqual(reported(undefined));
 });
 
 test.each([
@@ -65,7 +83,16 @@ test('a removal that the store did not confirm is not reported as done, but it i
     kind: 'unavailable',
     why: expect.stringContaining('Redis did not confirm that the key is forgotten') as string,
   });
-  expect(events).toEqual([FORGOTTEN]);
+  expect(events).toEqual(reported(undefined));
+});
+
+test('a removal that a worker may still carry out is logged as unconfirmed, though its write is unknown', async () => {
+  const { operations, events } = operate({ kind: 'unconfirmed', write: undefined });
+  expect(await operations.forget('0123', 'me')).toMatchObject({ kind: 'unavailable' });
+  const action = { action: 'forget', upstream: undefined, write: '0123' };
+  expect(events).toEqual([
+    { type: 'operator-audit', by: 'me', action, outcome: 'unconfirmed', before: undefined, after: undefined },
+  ]);
 });
 
 test('a store that does not respond makes each operation unavailable, with the reason, and nothing is logged', async () => {

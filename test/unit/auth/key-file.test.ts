@@ -31,7 +31,19 @@ describe('the file', () => {
     expect(keys.map(formatKeyLine)).toEqual([`${LINE}\n`]);
   });
 
+  test('may have the time at which a key expires', () => {
+    const line = LINE.replace(' shop', ' expires:2027-02-28T10:00:00Z shop');
+    const keys = parseKeyFile(line);
+    expect(keys).toMatchObject([{ expiresAt: '2027-02-28T10:00:00Z', client: 'shop' }]);
+    expect(keys.map(formatKeyLine)).toEqual([`${line}\n`]);
+    const odd = parseKeyFile(LINE.replace(' shop', ' expires:2027-02-28T10:00:00Z'));
+    expect(odd).toEqual([expect.objectContaining({ client: 'expires:2027-02-28T10:00:00Z' })]);
+    expect(odd[0]).not.toHaveProperty('expiresAt');
+  });
+
   test.each([
+    [LINE.replace(' shop', ' expires:2027-13-28T10:00:00Z shop'), 'line 1: the time after expires: does not exist'],
+    [LINE.replace(' shop', ' expires:2027-02-30T10:00:00Z shop'), 'line 1: the time after expires: does not exist'],
     [`${LINE} more`, 'line 1: expected the id, sha256:HASH, the time and the client of a key'],
     [`\n${LINE.replace('sha256', 'md5')}`, 'line 2: expected the id, sha256:HASH, the time and the client of a key'],
     [`${LINE}\n${LINE}`, 'line 2: the id 0123456789ab is used twice'],

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { strategyNames } from '../../../src/core/backoff/strategies.ts';
-import { parseArguments } from '../../../src/cli/parse-arguments.ts';
-import { COMMAND_NAMES, helpText } from '../../../src/cli/help.ts';
+import { COMMAND_OPTIONS, parseArguments } from '../../../src/cli/parse-arguments.ts';
+import type { CommandName } from '../../../src/cli/command-names.ts';
+import { COMMAND_NAMES } from '../../../src/cli/command-names.ts';
+import { COMMAND_DESCRIPTIONS } from '../../../src/cli/help/command-descriptions.ts';
+import { helpText } from '../../../src/cli/help/help-text.ts';
 
 /** Arguments as typed in a shell. */
 function typed(line: string): unknown {
@@ -185,6 +188,35 @@ describe('the other commands', () => {
       expect(helpText(name)).toMatch(new RegExp(`^usage: tidegate \\[?${name}`));
     }
   });
+});
+
+test('the help describes exactly the commands and the options that are parsed', () => {
+  expect(Object.keys(COMMAND_DESCRIPTIONS)).toEqual(COMMAND_NAMES);
+  for (const [name, options] of Object.entries(COMMAND_OPTIONS)) {
+    const described = COMMAND_DESCRIPTIONS[name as CommandName].options ?? [];
+    const kinds = described.map((each) => [each.name, { type: each.placeholder === undefined ? 'boolean' : 'string' }]);
+    expect(Object.fromEntries(kinds), name).toEqual(options);
+  }
+});
+
+describe('doctor', () => {
+  test('accepts the options of serve that name a configuration or an address, and a token', () => {
+    const flags = { config: undefined, upstream: undefined, listen: undefined, admin: undefined };
+    expect(typed('doctor')).toEqual({ kind: 'doctor', flags, token: undefined, json: false });
+    expect(typed('doctor --config a.yaml --admin 1 --token t --json')).toEqual({
+      ...{ kind: 'doctor', token: 't', json: true },
+      flags: { ...flags, config: 'a.yaml', admin: '1' },
+    });
+    expect(refusal('doctor a.yaml')).toBe("doctor takes no 'a.yaml' (did you mean --config a.yaml?)");
+    expect(refusal('docter')).toBe("unknown command 'docter' (did you mean doctor?)");
+  });
+});
+
+test('completion accepts one shell', () => {
+  expect(typed('completion zsh')).toEqual({ kind: 'completion', shell: 'zsh' });
+  for (const line of ['completion', 'completion csh', 'completion bash zsh']) {
+    expect(refusal(line)).toBe('completion needs one shell: bash, zsh, fish');
+  }
 });
 
 describe('keys', () => {

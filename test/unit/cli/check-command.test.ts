@@ -111,6 +111,22 @@ clients: {classes: {batch: {match: {key: [a]}, maxRate: 20/s}}}
   ]);
 });
 
+test('lists API keys that expire, and marks those that have expired', () => {
+  const line = (id: string, expiry: string): string =>
+    `${id} sha256:${'ab'.repeat(32)} 2026-01-01T00:00:00Z${expiry} shop\n`;
+  const keys = `${line('aaaaaaaaaaaa', ' expires:2999-01-01T00:00:00Z')}${line('bbbbbbbbbbbb', '')}${line('cccccccccccc', ' expires:2026-02-01T00:00:00Z')}`;
+  const yaml = 'upstreams: {api: {url: https://a}}\nclients: {auth: {apiKeys: {file: clients.keys}}}\n';
+  const readFile = (path: string): string => (path === 'clients.keys' ? keys : yaml);
+  const lines = runCheck('tidegate.yaml', { full: false }, { env: {}, readFile }).text.split('\n');
+  const from = lines.indexOf('API keys:');
+  expect(lines.slice(from, from + 4)).toEqual([
+    'API keys:',
+    '  clients.keys: 3 API keys, 2 with an expiry',
+    '    cccccccccccc of shop: expired at 2026-02-01T00:00:00Z',
+    '    aaaaaaaaaaaa of shop: expires at 2999-01-01T00:00:00Z',
+  ]);
+});
+
 test('reports all mistakes, and nothing else', () => {
   expect(run('upstreams: {api: {url: a}}\nlissten: x\n')).toEqual({
     kind: 'mistakes',

@@ -1,6 +1,7 @@
 /** `tidegate clients`: keys in a file of hashes. */
 import {
   chmodSync,
+  existsSync,
   lstatSync,
   mkdtempSync,
   readdirSync,
@@ -68,10 +69,54 @@ describe('clients add', () => {
 test('clients list prints no hash', () => {
   const { run } = setUp();
   const id = apiKeyId(run('add', 'shop').text.trim());
-  expect(run('list').text).toBe(`id            created               client\n${id}  2026-11-30T10:00:00Z  shop\n`);
+  expect(run('list').text).toBe(
+    `id            created               expires               client\n${id}  2026-11-30T10:00:00Z  never                 shop\n`,
+  );
   expect(JSON.parse(run('list', '--json').text)).toEqual({
     keys: [{ id, client: 'shop', createdAt: '2026-11-30T10:00:00Z' }],
   });
+});
+
+describe('clients add --expires', () => {
+  test.each([
+    ['90d', '2027-02-28T10:00:00Z'],
+    ['12h', '2026-11-30T22:00:00Z'],
+    ['2027-06-30', '2027-06-30T00:00:00Z'],
+  ])('%s stores the time, and list shows it', (expires, expiresAt) => {
+    const { run, text } = setUp();
+    const { text: printed, remarks } = run('add', 'shop', '--expires', expires);
+    const id = apiKeyId(printed.trim());
+    expect(remarks).toBe(`added key ${id} of shop, which expires at ${expiresAt}; it is not shown again\n`);
+    expect(parseKeyFile(text())).toMatchObject([{ id, createdAt: '2026-11-30T10:00:00Z', expiresAt, client: 'shop' }]);
+    expect(run('list').text).toContain(`${id}  2026-11-30T10:00:00Z  ${expiresAt}  shop\n`);
+    expect(JSON.parse(run('list', '--json').text)).toMatchObject({ keys: [{ id, expiresAt }] });
+    expect(JSON.parse(run('add', 'shop', '--json', '--expires', expires).text)).toMatchObject({ expiresAt });
+  });
+
+  test('refuses a date that is over, and writes nothing', () => {
+    const { run, file } = setUp();
+    const { remarks, exitCode } = run('add', 'shop', '--expires', '2026-11-30');
+    expect([remarks, exitCode]).toEqual(['tidegate: --expires 2026-11-30T00:00:00Z is over already\n', 1]);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test.each(['90', '0d', '1.5d', '2027-02-30', 'tomorrow', '99999d'])('refuses %s', (expires) => {
+    const command = parseArguments(['clients', 'add', 'shop', '--file', 'keys', '--expires', expires]);
+    expect(command).toMatchObject({ kind: 'usage-error' });
+    expect(JSON.stringify(command)).toContain('--expires expects days or hours such as 90d or 12h');
+  });
+
+  test('is for add alone', () => {
+    const command = parseArguments(['clients', 'list', '--file', 'keys', '--expires', '90d']);
+    expect(JSON.stringify(command)).toContain('clients list takes no --expires');
+  });
+});
+
+test('clients list marks keys that have expired', () => {
+  const { run, text, file } = setUp();
+  run('add', 'shop', '--expires', '90d');
+  writeFileSync(file, text().replace('expires:2027-02-28', 'expires:2026-11-29'));
+  expect(run('list').text).toMatch(/2026-11-29T10:00:00Z {2}shop \(expired\)\n/);
 });
 
 describe('clients remove', () => {

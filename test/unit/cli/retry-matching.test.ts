@@ -11,7 +11,12 @@ const refused = (status: number, detail: string): Failed => ({
   ...{ kind: 'refused', status, detail },
   failure: { kind: 'failed', message: `id: ${detail}`, exitCode: 1 },
 });
-const LOST: Failed = { kind: 'unusable', failure: { kind: 'failed', message: 'it cannot be reached', exitCode: 1 } };
+const LOST: Failed = {
+  kind: 'unusable',
+  cause: 'unreachable',
+  code: 'ECONNREFUSED',
+  failure: { kind: 'failed', message: 'it cannot be reached', exitCode: 1 },
+};
 
 /** Pages of rows, or failures, in place of a proxy. `changes` are by id. */
 function fakeApi(pages: readonly (readonly DeliveryRow[] | Failed)[], failing: Readonly<Record<string, Failed>> = {}) {

@@ -8,7 +8,7 @@ import { formatEffectiveConfig } from '../../../src/config/load/effective-config
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
 import type { Config } from '../../../src/config/schema/config-schema.ts';
-import { divideConfig } from '../../../src/process/cluster/divide-config.ts';
+import { divideConfig } from '../../../src/config/compile/divide-config.ts';
 import { configJsonSchema } from '../../../src/config/schema/json-schema.ts';
 
 const SECRET = 'secret: 0123456789abcdef\n';

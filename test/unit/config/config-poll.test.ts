@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { divideConfig } from '../../../src/process/cluster/divide-config.ts';
+import { divideConfig } from '../../../src/config/compile/divide-config.ts';
 import { runCheck } from '../../../src/cli/check/check-command.ts';
 import { compilePoll } from '../../../src/config/compile/compile-policy.ts';
 import { diffConfigs } from '../../../src/config/load/config-diff.ts';
