@@ -1,7 +1,6 @@
 import { AccountPool, type AccountPoolSettings } from '../core/accounts/account-pool.ts';
 import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import { ActiveClients } from '../core/admission/active-clients.ts';
-import { ExpectedCosts } from '../core/cost/expected-cost.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import { QueueOccupancy } from '../core/admission/queue-occupancy.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
@@ -65,7 +64,6 @@ export class UpstreamState implements GateUpstream {
   /** The operator's override, also for limits that are made later. */
   override: OperatorOverride = NO_OVERRIDE;
   accounts: AccountPool | undefined;
-  readonly expectedCosts = new ExpectedCosts();
   readonly queueOccupancy = new QueueOccupancy();
   queueOverflows = 0;
   #scope: LimitScope;

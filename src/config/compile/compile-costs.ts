@@ -1,5 +1,4 @@
-import type { CostRule } from '../../core/cost/cost-rule.ts';
-import type { CostSource, RouteCost, RouteCosts } from '../../http/cost/route-costs.ts';
+import type { RouteCost, RouteCosts } from '../../http/cost/route-costs.ts';
 import type { Config, CostConfig, CostDetailsConfig, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import { costBounds } from '../schema/limits/cost-schema.ts';
 import { toList } from '../values/one-or-many.ts';
@@ -25,23 +24,19 @@ export function compileCosts(
 /** @param limit the name of the nested limit; empty for the limit of the upstream */
 export function compileCost(limit: string, cost: CostConfig): RouteCost {
   const details: CostDetailsConfig = typeof cost === 'number' ? { method: {}, expected: cost } : cost;
-  const { method, request, response, expected } = details;
-  const bounds = costBounds(details);
-  const costs = [expected, ...Object.values(method).flatMap((units) => units ?? [])];
-  // What the configuration says itself needs no bounds.
-  const rule: CostRule = {
-    limit,
-    expected,
-    min: request === undefined ? Math.min(bounds.min, ...costs) : bounds.min,
-    max: Math.max(bounds.max, ...costs),
-    isSettled: response !== undefined,
-  };
+  const { method, request, response } = details;
   const { bucket } = response ?? {};
   return {
-    rule,
+    rule: { limit, ...costBounds(details), isSettled: response !== undefined },
     byMethod: new Map(Object.entries(method).flatMap(([verb, units]) => (units === undefined ? [] : [[verb, units]]))),
-    request: compileSource(request),
-    response: compileSource(response),
+    request:
+      compileHeader(request) ??
+      (request?.json === undefined ? undefined : { kind: 'json', field: request.json.split('.') }),
+    response:
+      compileHeader(response) ??
+      (response?.json === undefined
+        ? undefined
+        : { kind: 'json', fields: toList(response.json).map((field) => field.split('.')) }),
     bucket: bucket && {
       available: bucket.available.split('.'),
       limit: bucket.limit.split('.'),
@@ -50,11 +45,6 @@ export function compileCost(limit: string, cost: CostConfig): RouteCost {
   };
 }
 
-function compileSource(source: Pick<NonNullable<CostDetailsConfig['request']>, 'header' | 'json'> | undefined) {
-  return source === undefined ? undefined : toSource(source);
-}
-
-function toSource({ header, json }: NonNullable<CostDetailsConfig['request']>): CostSource | undefined {
-  if (header !== undefined) return { kind: 'header', name: header.toLowerCase() };
-  return json === undefined ? undefined : { kind: 'json', fields: toList(json).map((field) => field.split('.')) };
+function compileHeader(source: { readonly header?: string | undefined } | undefined) {
+  return source?.header === undefined ? undefined : ({ kind: 'header', name: source.header.toLowerCase() } as const);
 }

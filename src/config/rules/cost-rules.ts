@@ -31,23 +31,37 @@ function* configuredCosts({ upstreams, routes = [] }: PartialConfig): Generator<
 
 function* checkCost(path: Path, cost: CostConfig): Generator<RuleFinding> {
   if (typeof cost === 'number') return;
-  for (const key of ['request', 'response'] as const) {
-    const source = cost[key];
-    if (source === undefined) continue;
-    if ((source.header === undefined) === (source.json === undefined)) {
+  const { request, response, method } = cost;
+  for (const [key, source] of [
+    ['request', request],
+    ['response', response],
+  ] as const) {
+    if (source !== undefined && (source.header === undefined) === (source.json === undefined)) {
       yield mistakeAt([...path, key], 'needs one of header and json');
     }
   }
-  if (cost.max === undefined) {
-    if (cost.request !== undefined) yield mistakeAt([...path, 'request'], 'needs max: the client chooses this cost');
-    else if (cost.response !== undefined) {
-      yield mistakeAt([...path, 'response'], 'needs max: the highest cost that one response may name');
-    }
+  if (response?.bucket !== undefined && response.json === undefined) {
+    yield mistakeAt([...path, 'response', 'bucket'], 'needs json: the bucket is read from the same body as the cost');
   }
-  const { min, max } = costBounds(cost);
-  const key = cost.min === undefined ? 'max' : 'min';
-  if (min > max) yield mistakeAt([...path, key], `min (${min}) is above max (${max})`);
-  else if (cost.expected < min || cost.expected > max) {
-    yield mistakeAt([...path, 'expected'], `must be from min (${min}) to max (${max})`);
+  if (cost.max === undefined && request !== undefined) {
+    yield mistakeAt([...path, 'request'], 'needs max: the client chooses this cost');
+  } else if (cost.max === undefined && response !== undefined) {
+    yield mistakeAt([...path, 'response'], 'needs max: the highest cost that one response may name');
+  }
+  if (response !== undefined && cost.expected === undefined) {
+    yield mistakeAt(
+      [...path, 'response'],
+      'needs expected: what a request is charged until its response names the cost',
+    );
+  }
+  const { expected, min, max } = costBounds(cost);
+  const bounds = `must be from min (${min}) to max (${max})`;
+  if (min > max) {
+    yield mistakeAt([...path, cost.min === undefined ? 'max' : 'min'], `min (${min}) is above max (${max})`);
+    return;
+  }
+  if (expected < min || expected > max) yield mistakeAt([...path, 'expected'], bounds);
+  for (const [verb, units = expected] of Object.entries(method)) {
+    if (units < min || units > max) yield mistakeAt([...path, 'method', verb], bounds);
   }
 }

@@ -22,7 +22,7 @@ export interface ExchangeGate
   > {
   readonly retries: Pick<RetryAdmission, 'reserve' | 'cancel' | 'retryAfterRejection' | 'findOtherAccount'>;
   readonly connections: Pick<UpstreamConnections, 'onClaimed' | 'onReleased'>;
-  readonly costs: Pick<CostSettlement, 'settle' | 'settleUnread' | 'applyBucket'>;
+  readonly costs: Pick<CostSettlement, 'settle' | 'applyBucket'>;
 }
 
 /** Connections of bypassing requests count towards no client's share. */
@@ -42,11 +42,7 @@ export class BypassGate implements ExchangeGate {
   readonly #gate: Gate;
   readonly retries: ExchangeGate['retries'];
   readonly connections: ExchangeGate['connections'];
-  readonly costs: ExchangeGate['costs'] = {
-    settle: () => false,
-    settleUnread: () => undefined,
-    applyBucket: () => undefined,
-  };
+  readonly costs: ExchangeGate['costs'] = { settle: () => false, applyBucket: () => undefined };
   readonly #admitted = new Set<Ticket>();
   readonly #activeByAddress = new CounterMap();
 

@@ -7,6 +7,19 @@ import type { Millis } from '../scalars.ts';
 /** A weight below this part of the mean is a low one: its turn is rarer than that of others. */
 const LOW_WEIGHT = 0.9;
 
+/** A correction of what the turn of a client has cost. */
+export interface SettledUnits {
+  readonly key: number;
+  /** Of the client, and in its group: used if it has no waiting requests now. */
+  readonly weight: number;
+  readonly memberWeight?: number;
+  /** See `push`. */
+  readonly group?: string | undefined;
+  readonly units: number;
+  /** The units by which its next turn may come later in total. */
+  readonly largest: number;
+}
+
 /**
  * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
  * finish tag is served next, and virtual time is the tag of the flow served last. A client that becomes active starts at
@@ -57,7 +70,8 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
     this.groups ??= new Map();
     const known = this.groups.get(groupKey);
     const group = known ?? new FairQueueGroup<W>(groupKey, this.#startTagOf(groupKey, weight));
-    const finishTag = group.virtualTime + 1 / memberWeight;
+    const startTag = group.starts?.take(key, memberWeight, group.virtualTime) ?? group.virtualTime;
+    const finishTag = startTag + 1 / memberWeight;
     const tagOrder = this.#tagCount++;
     const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, memberWeight, activeSince });
     group.onMemberAdded(flow);
@@ -107,13 +121,16 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
     const { group } = flow;
     const entry = group ?? flow;
     const { finishTag } = entry;
+    const weight = group === undefined ? flow.weight : flow.memberWeight;
     this.virtualTime = Math.max(this.virtualTime, finishTag); // the tag of a deferred flow may lie behind
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
-      flow.finishTag += cost / (group === undefined ? flow.weight : flow.memberWeight);
+      flow.finishTag += cost / weight;
       flow.tagOrder = this.#tagCount++;
       this.order.update(flow);
+    } else if (cost !== 1 && group !== undefined) {
+      (group.starts ??= new TurnStarts()).charge(flow.key, flow.finishTag + (cost - 1) / weight);
     }
     if (group !== undefined && group.memberCount > 0) this.order.beginTurn(group, this.#tagCount++, cost);
     else if (cost !== 1 && entry.head === undefined) {
@@ -122,22 +139,20 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
   }
 
   /**
-   * A request that was served has cost more units than `take` was given, or fewer: the next turn of its client comes later, or sooner.
-   * @param weight of the client, if it has no waiting requests now
-   * @param largest the units by which its next turn may come later in total
+   * A request that was served has cost more units than `take` was given, or fewer: the next turn of its client, and of its group, comes
+   * later, or sooner.
    */
-  settle(key: number, weight: number, units: number, group?: string, largest = Number.POSITIVE_INFINITY): void {
-    const { virtualTime } = this;
-    const entry = this.groupOf(key, group) ?? this.flowByKey.get(key);
-    if (entry !== undefined) {
-      this.order.postpone(entry, units / entry.weight, virtualTime, virtualTime + (1 + largest) / entry.weight);
-    } else {
-      (this.starts ??= new TurnStarts()).settle(
-        group ?? key,
-        units / weight,
-        virtualTime,
-        virtualTime + largest / weight,
-      );
+  settle({ key, weight, group: groupKey, memberWeight = weight, units, largest }: SettledUnits): void {
+    const flow = this.flowByKey.get(key);
+    const group = this.groupOf(key, groupKey);
+    const entry = group ?? flow;
+    if (entry !== undefined) this.order.postpone(entry, units, largest, this.virtualTime);
+    else (this.starts ??= new TurnStarts()).settle(groupKey ?? key, units / weight, largest / weight, this.virtualTime);
+    if (group === undefined) return;
+    if (flow !== undefined) this.order.postponeMember(group, flow, units, largest);
+    else {
+      const starts = (group.starts ??= new TurnStarts());
+      starts.settle(key, units / memberWeight, largest / memberWeight, group.virtualTime);
     }
   }
 

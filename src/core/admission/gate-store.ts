@@ -1,6 +1,5 @@
 import type { AccountPool } from '../accounts/account-pool.ts';
 import type { ActiveClients } from './active-clients.ts';
-import type { ExpectedCosts } from '../cost/expected-cost.ts';
 import type { QueueSettings } from '../limits/longest-wait.ts';
 import type { QueueOccupancy } from './queue-occupancy.ts';
 import type { RetryTokenBucket } from '../retry/retry-token-bucket.ts';
@@ -34,8 +33,6 @@ export interface GateUpstream {
   hasNestedLimit?(nested: string): boolean;
   /** Queued requests, at all of its limits and for connections. */
   readonly queueOccupancy: QueueOccupancy;
-  /** What requests have cost. Absent if costs are not learned here. */
-  readonly expectedCosts?: ExpectedCosts;
   /** The number of requests refused because the queue was full, for all or for their address. */
   queueOverflows: number;
 }
@@ -44,6 +41,8 @@ export interface GateUpstream {
 export interface GateStore {
   readonly clients: ClientStore;
   upstream(name: string): GateUpstream;
+  /** Whether the configuration has the upstream: a reload may have removed it. */
+  has(upstream: string): boolean;
   upstreams(): Iterable<GateUpstream>;
   /** Returns the limit if it exists. A limit of a client or credential is created at its first rejection. */
   findLimit(ref: LimitRef): Limit | undefined;

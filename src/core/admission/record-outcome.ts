@@ -85,7 +85,7 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   const limit =
     findTicketLimit(ticket, ref) ?? (isQuotaScarce(quota) ? findOrCreateLimit(context, ref, now) : undefined);
   if (limit === undefined) return false;
-  const { meter } = limit;
+  const { learnedMeter: meter } = limit;
   const { remaining } = quota;
   if (!limit.mayBeOverrun(sentAt)) {
     // Requests sent after this one have used some of what remains. At an outer limit they are not counted.

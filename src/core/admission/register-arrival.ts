@@ -10,7 +10,6 @@ import type { WaitQueue } from './wait-queue.ts';
 
 /** Counts the client as active and the request as demand. Its limits are known. Returns the client's slot. */
 export function registerArrival(store: GateStore, ticket: Ticket, upstream: GateUpstream, now: Millis): ClientSlot {
-  if (upstream.expectedCosts !== undefined) ticket.costs?.estimate(upstream.expectedCosts, ticket.client);
   if (ticket.clientSlot !== undefined) return ticket.clientSlot; // a retry is no new demand
   const { clients } = store;
   const slot = clients.enter(ticket.client, now, ticket.upstream);

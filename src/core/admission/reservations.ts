@@ -1,5 +1,9 @@
-import type { CostSettlement } from '../cost/cost-settlement.ts';
+import { bookUnits } from '../cost/queued-units.ts';
 import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import { isThrottled } from '../exchange/attempt-outcome.ts';
+import type { Limit } from '../limits/limit.ts';
+import type { CostResult } from '../rate/failed-send.ts';
+import type { ClientStore } from './client-allowance.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import { releasePlaces } from '../limits/limit-places.ts';
 import { attributesFor, NO_LIMITS, NO_QUOTAS, type Ticket } from './ticket.ts';
@@ -48,27 +52,36 @@ export function endReservations(ticket: Ticket): void {
 
 /** As `releaseReservations`, for a request that will not be sent: another one may be the probe. Charges are given back. */
 export function abandonReservations(ticket: Ticket, now: Millis): void {
-  if (ticket.costs !== undefined) giveBackCosts(ticket, now);
+  if (ticket.costs !== undefined) giveBackCosts(ticket, ticket.reservedLimits, 'cancelled', now);
   releaseReservations(ticket);
   releasePlaces(ticket);
   for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
   ticket.probedLimits = NO_LIMITS;
 }
 
-function giveBackCosts({ costs, reservedLimits }: Ticket, now: Millis): void {
-  for (const { meter, ref } of reservedLimits) {
+function giveBackCosts(
+  { costs, sentAt }: Ticket,
+  limits: readonly Limit[],
+  result: Exclude<CostResult, 'read'>,
+  now: Millis,
+): void {
+  for (const { meter, ref } of limits) {
     const cost = costs?.find(ref.nested);
-    if (cost === undefined) continue;
-    meter.settle?.({ sentAt: now, charged: cost.charged, actual: 0, result: 'cancelled' }, now);
+    if (cost !== undefined) meter.settle?.({ sentAt, charged: cost.charged, actual: 0, result }, now);
   }
 }
 
-/** Takes the tokens of a ticket that need not wait. A limit without waiting requests is idle: nobody is to be served before a client. */
-export function takeTokensAtOnce(ticket: Ticket, now: Millis): void {
-  if (ticket.costs !== undefined) {
-    for (const limit of ticket.limits) if (!limit.isAwaited) limit.forgiveCosts();
-  }
+/**
+ * Takes the tokens of a ticket that need not wait. A limit without waiting requests is idle: earlier costs are paid for, and delay no
+ * turn. This cost delays the next turn of its client, as that of a queued request.
+ */
+export function takeTokensAtOnce(ticket: Ticket, clients: ClientStore, now: Millis): void {
+  if (ticket.costs === undefined) return takeTokens(ticket, now, now);
+  for (const limit of ticket.limits) if (!limit.isAwaited) limit.forgiveCosts();
   takeTokens(ticket, now, now);
+  const innermost = ticket.limits.at(-1);
+  if (innermost === undefined) return;
+  bookUnits(clients, ticket, innermost, { charged: 1, actual: ticket.costAt(innermost.ref) }, now);
 }
 
 /** The quotas count an attempt from its send. */
@@ -76,9 +89,12 @@ export function countSend(ticket: Ticket, now: Millis): void {
   if (ticket.quotas !== undefined) ticket.countedQuotas = ticket.quotas.onSent(now);
 }
 
-/** The attempt has an outcome. If nothing was sent, the quotas no longer count it. */
-export function settleCount(ticket: Ticket, outcome: AttemptOutcome, costs: CostSettlement, now: Millis): void {
-  costs.settleOutcome(ticket, outcome, now);
-  if (outcome.kind === 'error' && !outcome.sent) ticket.quotas?.giveBack(ticket.countedQuotas, ticket.sentAt);
+/** The attempt has an outcome. If nothing was sent, its charges are given back. A rejection names no cost: the charge stands. */
+export function settleCount(ticket: Ticket, outcome: AttemptOutcome, now: Millis): void {
+  const { costs, limits, countedQuotas, sentAt } = ticket;
+  const isUnsent = outcome.kind === 'error' && !outcome.sent;
+  if (costs !== undefined && isUnsent) giveBackCosts(ticket, limits, 'unsent', now);
+  if (outcome.kind === 'error' || isThrottled(outcome.status, outcome.hints)) costs?.close();
+  if (isUnsent) ticket.quotas?.giveBack(countedQuotas, sentAt);
   ticket.countedQuotas = NO_QUOTAS;
 }

@@ -138,18 +138,13 @@ function waitForToken(
   const yielding = mayYield ? slots.yieldingPlaces(limit) : 0;
   const [delay, lacking] =
     yielding > 0 ? [0, Math.max(0, turns + 1 - yielding)] : [expectedDelayAt(limit, ticket, now), turns];
+  if (lacking === 0) return delay;
   const rate = limit.meter.rate(now);
-  const { meanCost } = limit.meter;
-  const unitsOfTurns =
-    lacking * (meanCost === undefined || meanCost <= 1 ? (meanCost ?? 1) : Math.min(meanCost, largestCharge(rate)));
-  const units = unitsOfTurns + unitsOwedBy(ticket, limit);
-  return delay + (units === 0 ? 0 : (1000 * units) / rate);
-}
-
-/** The units that others get before the request because of what earlier requests of its client have cost. */
-function unitsOwedBy({ costs, clientSlot, addressGroup, limits }: Ticket, limit: Limit): number {
-  if (costs === undefined || clientSlot === undefined || limit !== limits.at(-1)) return 0;
-  return limit.queue.unitsOwed(clientSlot, addressGroup);
+  if (ticket.costs === undefined) return delay + (1000 * lacking) / rate;
+  const { meanCost = 1, carriedUnits = 0 } = limit.meter;
+  const largest = largestCharge(rate);
+  const units = lacking * Math.min(meanCost, largest) + Math.min(carriedUnits, lacking * largest);
+  return delay + (1000 * units) / rate;
 }
 
 /**

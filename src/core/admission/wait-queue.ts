@@ -22,6 +22,7 @@ import { isClientHeld } from './register-arrival.ts';
 import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
 import { abandonReservations, reserveConnection, takeTokens, takeTokensAtOnce } from './reservations.ts';
 import { ADMITTED, type Ticket } from './ticket.ts';
+import { queuedUnits } from '../cost/queued-units.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
 /** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
@@ -82,7 +83,7 @@ export class WaitQueue {
 
   /** Admits a ticket that need not wait. Its client may then hold most places in flight, so that others leave it none. */
   admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
-    takeTokensAtOnce(ticket, now);
+    takeTokensAtOnce(ticket, this.#store.clients, now);
     this.grantConnection(ticket, slots, now);
     for (const limit of ticket.limits) if (limit.places && limit.queue.size > 0) this.#schedule(limit, now);
   }
@@ -143,12 +144,12 @@ export class WaitQueue {
   #serve(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, due: Millis, now: Millis): void {
     const hasTokens = limit !== ticket.limits.at(-1);
     const weight = computeEffectiveWeight(this.#store, ticket, now);
-    limit.serve(ticket, weight);
+    limit.serve(ticket, weight, now);
     if (!hasTokens) {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
         const shared = convertWeight(weight, ticket, limit, bottleneck);
-        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, ticket.costAt(bottleneck.ref));
+        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, queuedUnits(bottleneck, ticket, now));
       }
       takeTokens(ticket, due, now);
     }
@@ -242,9 +243,8 @@ export class WaitQueue {
   }
 
   #finishWaiting(ticket: Ticket, admitted: boolean, now: Millis): void {
-    const { upstream, queuedAt } = ticket;
-    this.#store.upstream(upstream).queueOccupancy.remove(ticket);
+    this.#store.upstream(ticket.upstream).queueOccupancy.remove(ticket);
     this.#expiries.remove(ticket);
-    this.#emit({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
+    this.#emit({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted });
   }
 }

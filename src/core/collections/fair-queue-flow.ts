@@ -3,6 +3,7 @@ import type { HeapItem } from './binary-heap.ts';
 import { BinaryHeap } from './binary-heap.ts';
 import type { LinkedItem } from './linked-queue.ts';
 import { LinkedQueue } from './linked-queue.ts';
+import type { TurnStarts } from './turn-starts.ts';
 import type { ActiveSetMember } from './active-set.ts';
 
 /** An item of a fair queue. Only the queue writes `flow` and the links. */
@@ -73,6 +74,8 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
   /** Of its next turn: that of the member whose turn it is; while all are deferred, of the one that was next before. */
   weight = 0;
   #next: FairQueueFlow<W> | undefined = undefined;
+  /** Of members that have left it while it has others. Created on first use. */
+  starts: TurnStarts | undefined = undefined;
   /** −1 while all members are deferred. */
   heapIndex = -1;
 

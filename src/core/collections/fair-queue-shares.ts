@@ -80,12 +80,4 @@ export abstract class FairQueueShares<W extends FairQueueItem<W>> {
   forgiveCosts(): void {
     this.starts?.forgive();
   }
-
-  /** The units that others get before the next turn of a client begins, for what its requests have cost. */
-  unitsOwed(key: number, group?: string): number {
-    const entry = this.groupOf(key, group) ?? this.flowByKey.get(key);
-    const start = entry === undefined ? this.starts?.find(group ?? key) : entry.finishTag - 1 / entry.weight;
-    const others = this.activeWeight - (entry?.weight ?? 0);
-    return Math.max(0, (start ?? Number.NEGATIVE_INFINITY) - this.virtualTime) * Math.max(0, others);
-  }
 }

@@ -72,14 +72,20 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     else this.#entries.update(group);
   }
 
-  /** Moves the end of the next turn of a flow or group in virtual time: not before `earliest`, and later only up to `latest`. */
-  postpone(entry: FairQueueEntry<W>, by: number, earliest: number, latest: number): void {
-    const { finishTag } = entry;
-    const postponed = Math.max(finishTag, Math.min(latest, finishTag + by));
-    const moved = (by > 0 ? postponed : Math.max(earliest, finishTag + by)) - finishTag;
+  /** Moves the end of the next turn of a flow or group by units: before this virtual time by those units at most, and after it by `largest` units at most. */
+  postpone(entry: FairQueueEntry<W>, units: number, largest: number, virtualTime: number): void {
+    const moved = distanceToMove(entry.finishTag, entry.weight, units, largest, virtualTime);
     entry.finishTag += moved;
     if (entry instanceof FairQueueGroup) entry.startTag += moved;
     if (entry.heapIndex >= 0) this.#entries.update(entry);
+  }
+
+  /** As `postpone`, for the turn of a member among those of its group. */
+  postponeMember(group: FairQueueGroup<W>, flow: FairQueueFlow<W>, units: number, largest: number): void {
+    flow.finishTag += distanceToMove(flow.finishTag, flow.memberWeight, units, largest, group.virtualTime);
+    if (flow.heapIndex < 0) return; // it is set aside
+    group.members.update(flow);
+    this.placeGroup(group);
   }
 
   /** The turn of a group is over; its next one begins. @param cost of the turn, in units */
@@ -136,4 +142,16 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     }
     return undefined;
   }
+}
+
+function distanceToMove(
+  finishTag: number,
+  weight: number,
+  units: number,
+  largest: number,
+  virtualTime: number,
+): number {
+  const by = units / weight;
+  if (by <= 0) return Math.min(0, Math.max(virtualTime, finishTag) + by - finishTag);
+  return Math.max(0, Math.min(by, virtualTime + (1 + largest) / weight - finishTag));
 }

@@ -2,17 +2,17 @@
 export interface CostRule {
   /** The name of the nested limit; empty for the limit of the upstream. */
   readonly limit: string;
-  /** The charge while nothing else is known, in [min, max]. */
+  /** The charge of a request that names no cost, in [min, max]. */
   readonly expected: number;
   /** The bounds of what a request or a response may name; 0 ≤ min ≤ max, finite. */
   readonly min: number;
   readonly max: number;
-  /** Responses name the cost: the charge is an estimate, and is corrected. */
+  /** Responses name the cost, and correct the charge. */
   readonly isSettled: boolean;
 }
 
-/** The costs that a response names, in units, by the name of the limit. A cost that it does not name is absent. */
-export type NamedCosts = ReadonlyMap<string, number>;
+/** The costs that a response names, in units, by the name of the limit. Undefined or absent where it names none. */
+export type NamedCosts = ReadonlyMap<string, number | undefined>;
 
 /** Bounds a cost that a request or a response names; undefined if it is no number, or below 0. */
 export function boundCost(named: number | undefined, { min, max }: CostRule): number | undefined {

@@ -1,16 +1,14 @@
+import type { LimitRef } from '../limits/limit-ref.ts';
 import { boundCost, type CostRule } from './cost-rule.ts';
-import type { ExpectedCosts } from './expected-cost.ts';
 
 /** What one request costs at one limit. */
 export interface LimitCost {
   readonly rule: CostRule;
-  /** What the request itself names, in units and within the bounds of the rule; undefined if it names nothing. */
-  declared: number | undefined;
-  /** What the attempt under way was charged, in units. */
+  /** What each attempt is charged, in units; ≥ 0 and finite. */
   charged: number;
-  /** The last known cost of an attempt, in units; undefined before its response names one. */
+  /** What the response to the last attempt named, in units; undefined if it named nothing. */
   actual: number | undefined;
-  /** The attempt was charged, and its cost is not known yet. */
+  /** The attempt under way was charged, and its response may still name the cost. */
   isOpen: boolean;
 }
 
@@ -23,12 +21,12 @@ export class RequestCosts {
   constructor(route: string, rules: readonly CostRule[], declare: (rule: CostRule) => number | undefined) {
     this.route = route;
     this.costs = rules.map((rule) => {
-      const declared = boundCost(declare(rule), rule);
-      return { rule, declared, charged: declared ?? rule.expected, actual: undefined, isOpen: false };
+      const charged = boundCost(declare(rule), rule) ?? rule.expected;
+      return { rule, charged, actual: undefined, isOpen: false };
     });
   }
 
-  /** Whether the cost of the attempt under way is not known yet, at a limit that responses name it for. */
+  /** Whether the response to the attempt under way may still name a cost. */
   get hasOpen(): boolean {
     return this.costs.some(({ isOpen }) => isOpen);
   }
@@ -36,9 +34,7 @@ export class RequestCosts {
   /** The request names a cost at a limit, in units. To be called before it asks for admission. */
   declare(limit: string, named: number | undefined): void {
     const cost = this.find(limit);
-    if (cost === undefined) return;
-    cost.declared = boundCost(named, cost.rule) ?? cost.declared;
-    cost.charged = cost.declared ?? cost.charged;
+    if (cost !== undefined) cost.charged = boundCost(named, cost.rule) ?? cost.charged;
   }
 
   find(limit: string): LimitCost | undefined {
@@ -51,23 +47,16 @@ export class RequestCosts {
     return this.find(limit)?.charged ?? 1;
   }
 
-  /**
-   * Chooses the charges of the next attempt: the mean of what such requests of the client have cost. Their spread is no part of the
-   * charge: charging it as well, until the response, kept a part of the limit unused.
-   */
-  estimate(expected: ExpectedCosts, client: string): void {
+  /** The attempt is being sent. @param limitRefs its limits: a rule of another one does not apply */
+  onSent(limitRefs: readonly LimitRef[]): void {
     for (const cost of this.costs) {
-      const { rule, declared } = cost;
-      if (declared !== undefined || !rule.isSettled) continue;
-      cost.charged = boundCost(expected.mean(this.route, rule.limit, client), rule) ?? rule.expected;
+      cost.isOpen = cost.rule.isSettled && limitRefs.some(({ nested }) => nested === cost.rule.limit);
+      cost.actual = undefined;
     }
   }
 
-  /** The attempt is being sent. */
-  onSent(): void {
-    for (const cost of this.costs) {
-      cost.isOpen = cost.rule.isSettled;
-      cost.actual = undefined;
-    }
+  /** No response will name the cost of the attempt: its charge stands. */
+  close(): void {
+    for (const cost of this.costs) cost.isOpen = false;
   }
 }

@@ -16,12 +16,12 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     ticket.sentCredential = ticket.account.credential;
     ticket.account.inFlight += 1;
   }
-  ticket.costs?.onSent();
-  for (const { meter, isClassLimit, ref } of ticket.limits) {
+  ticket.costs?.onSent(ticket.limitRefs);
+  for (const { meter, learnedMeter, isClassLimit, ref } of ticket.limits) {
     const inFlightAtSend = meter.onSent(now, ticket.costAt(ref), ticket.costs?.find(ref.nested)?.isOpen);
     if (isClassLimit) continue;
     ticket.inFlightAtSend = inFlightAtSend;
-    ticket.sentUnits = meter.sentUnits ?? meter.sendCount;
+    ticket.sentUnits = learnedMeter.sentUnits ?? learnedMeter.sendCount;
   }
 }
 

@@ -18,7 +18,7 @@ export class LocalMeter implements Meter {
   readonly adaptiveRate: AdaptiveRate;
   readonly #pacer = new Pacer();
   readonly #quota = new QuotaPacing();
-  #sendCount = 0;
+  sendCount = 0;
   sentUnits = 0;
 
   constructor(settings: RateSettings, random: Random, rules?: RateRules) {
@@ -57,6 +57,10 @@ export class LocalMeter implements Meter {
 
   get meanCost(): number {
     return this.adaptiveRate.state.meanCost;
+  }
+
+  get carriedUnits(): number {
+    return this.#pacer.carried;
   }
 
   get cooldownUntil(): Millis | undefined {
@@ -111,7 +115,7 @@ export class LocalMeter implements Meter {
   }
 
   settle(settled: SettledCost, now: Millis): void {
-    this.#pacer.settle(settled.charged, settled.actual, now, this.#paceAt(now));
+    this.#pacer.settle(settled, now, this.#paceAt(now));
     learnCost(this.adaptiveRate, settled);
   }
 
@@ -135,16 +139,12 @@ export class LocalMeter implements Meter {
     this.adaptiveRate.history.preload(now, accepted);
   }
 
-  get sendCount(): number {
-    return this.#sendCount;
-  }
-
   get inFlight(): number {
     return this.adaptiveRate.inFlightLimiter.count;
   }
 
   onSent(now: Millis, cost = 1, isEstimate = false): number {
-    this.#sendCount += 1;
+    this.sendCount += 1;
     this.sentUnits += cost;
     return this.adaptiveRate.onSent(now, cost, isEstimate);
   }

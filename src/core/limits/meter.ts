@@ -111,6 +111,8 @@ export interface MeterView {
   readonly cooldownUntil?: Millis | undefined;
   /** Units of a request, averaged over the last sends; > 0. Absent if each has one. */
   readonly meanCost?: number;
+  /** Units that are paid for only after the next request: see `Pacer`. Absent if each request has one. */
+  readonly carriedUnits?: number;
   /** Requests sent in total. */
   readonly sendCount: number;
   /** What they were charged, in units. Absent if each has one unit. */

@@ -75,12 +75,12 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.pinnedRate === undefined ? this.learnedMeter.cooldownUntil : undefined;
   }
 
-  get sentUnits(): number {
-    return this.learnedMeter.sentUnits ?? this.learnedMeter.sendCount;
-  }
-
   get meanCost(): number {
     return this.learnedMeter.meanCost ?? 1;
+  }
+
+  get carriedUnits(): number {
+    return this.pinnedRate === undefined ? (this.learnedMeter.carriedUnits ?? 0) : this.#pacer.carried;
   }
 
   get sendCount(): number {
@@ -173,7 +173,7 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
   }
 
   settle(settled: SettledCost, now: Millis): void {
-    if (this.pinnedRate !== undefined) this.#pacer.settle(settled.charged, settled.actual, now, this.pinnedRate);
+    if (this.pinnedRate !== undefined) this.#pacer.settle(settled, now, this.pinnedRate);
     this.learnedMeter.settle?.(settled, now);
   }
 

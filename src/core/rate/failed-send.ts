@@ -35,11 +35,7 @@ export interface RejectedSend extends FailedSend {
 export type CostResult =
   /** Its response names the cost. */
   | 'read'
-  /** No response names the cost: it is estimated. */
-  | 'estimated'
-  /** It was rejected, and is counted as such: only its charge is given back. */
-  | 'rejected'
-  /** An attempt to send it failed. */
+  /** An attempt to send it failed before the upstream received anything. */
   | 'unsent'
   /** It was admitted, and never counted as sent. */
   | 'cancelled';

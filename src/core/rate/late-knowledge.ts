@@ -51,13 +51,9 @@ export function learnLatency(
   return false;
 }
 
-/**
- * Learns what a request has cost: the upstream has counted these units at the time of the send. A rejected one shows no cost. Its charge
- * counts in the mean, because expensive requests are rejected more often than others.
- */
+/** Learns what a request has cost: the upstream has counted these units at the time of the send. */
 export function learnCost({ history, state }: AdaptiveRate, { sentAt, charged, actual, result }: SettledCost): void {
-  if (result === 'rejected') recordCost(state, charged);
-  if (result === 'rejected' || result === 'cancelled') return;
+  if (result === 'cancelled') return;
   const known = Math.min(actual, Math.max(charged, largestSample(state.meanCost)));
   history.onSettled(sentAt, known - charged);
   if (result === 'read') recordCost(state, actual);

@@ -1,4 +1,5 @@
 import type { Millis, PerSecond } from '../scalars.ts';
+import type { SettledCost } from './failed-send.ts';
 
 /** How late a token may be taken without losing time: timers fire in whole milliseconds, and event loops stall. */
 export const MAX_LATENESS: Millis = 10;
@@ -10,6 +11,10 @@ const MAX_CARRIED_PAYMENTS = 10;
 /** The most that one request is charged at this rate, in units: what `MAX_PAYMENT` pays. */
 export function largestCharge(rate: PerSecond): number {
   return Math.max(1, (MAX_PAYMENT * rate) / 1000);
+}
+
+function unitsPaidIn(time: Millis, rate: PerSecond): number {
+  return time > 0 ? (time * rate) / 1000 : 0;
 }
 
 /**
@@ -41,24 +46,25 @@ export class Pacer {
    */
   take(due: Millis, rate: PerSecond, cost = 1): void {
     const paidAt = this.#last + this.#payment(rate);
-    if (this.#carried > 0) this.#pay(Math.max(0, due - paidAt), rate);
+    if (this.#carried > 0) this.#pay(due - paidAt, rate);
+    // A credit ends as it would be used up: an upstream without a burst keeps nothing for later.
+    const left = this.#unpaid < 0 ? Math.min(0, this.#unpaid + unitsPaidIn(due - this.#last, rate)) : 0;
     this.#last = Math.max(due, paidAt);
     this.#takenAt = this.#last;
-    const left = Math.min(0, this.#unpaid);
     if (cost <= 1 && this.#carried === 0) this.#unpaid = cost + left;
     else this.#spread(Math.min(cost, largestCharge(rate)) + this.#carried + left, largestCharge(rate), rate);
   }
 
   /**
-   * A request turns out to have cost something else than it was charged. What is given back exceeds the unpaid units by one charge
-   * at most: the upstream may not keep more for later. No request is charged more than `largestCharge`.
+   * A request turns out to have cost something else than it was charged. No request is charged more than `largestCharge`. What is given
+   * back exceeds the unpaid units by one charge at most, if the upstream has counted less, and else not at all: that would be a burst.
    */
-  settle(charged: number, actual: number, now: Millis, rate: PerSecond): void {
+  settle({ charged, actual, result }: Omit<SettledCost, 'sentAt'>, now: Millis, rate: PerSecond): void {
     if (now > this.#last) {
-      const paid = ((now - this.#last) * rate) / 1000;
+      const paid = unitsPaidIn(now - this.#last, rate);
       const due = Math.min(this.#unpaid, Math.max(1, this.#payableBy(this.#last, rate)));
       if (paid > due) this.#pay(((paid - due) * 1000) / rate, rate);
-      this.#unpaid = Math.min(due, Math.max(0, due - paid));
+      this.#unpaid = due < 0 ? Math.min(0, due + paid) : Math.max(0, due - paid);
       this.#last = now;
     }
     const total = this.#unpaid + this.#carried;
@@ -66,7 +72,7 @@ export class Pacer {
     const counted = Math.min(charged, largest);
     const difference = Math.min(actual, largest) - counted;
     const payable = Math.max(this.#unpaid, this.#payableBy(Math.max(now, this.#last), rate));
-    this.#spread(Math.max(total + difference, Math.min(total, -counted)), payable, rate);
+    this.#spread(Math.max(total + difference, Math.min(total, result === 'read' ? -counted : 0)), payable, rate);
   }
 
   /** Splits units: what exceeds `payable` is carried. */
@@ -77,13 +83,17 @@ export class Pacer {
 
   /** The units that can be paid from this time on until `MAX_PAYMENT` after the last token; ≥ 0. */
   #payableBy(from: Millis, rate: PerSecond): number {
-    const left = this.#takenAt + MAX_PAYMENT - from;
-    return left > 0 ? (left * rate) / 1000 : 0;
+    return unitsPaidIn(this.#takenAt + MAX_PAYMENT - from, rate);
   }
 
   /** Pays what is carried by idle time. */
   #pay(idle: Millis, rate: PerSecond): void {
-    if (idle > 0) this.#carried = Math.max(0, this.#carried - (idle * rate) / 1000);
+    this.#carried = Math.max(0, this.#carried - unitsPaidIn(idle, rate));
+  }
+
+  /** The units that later requests than the next one wait for; ≥ 0. */
+  get carried(): number {
+    return this.#carried;
   }
 
   /** The theoretical time of the last request; −Infinity before the first. */

@@ -1,9 +1,16 @@
 import { RequestCosts } from '../../core/cost/request-costs.ts';
+import { readJsonScalar } from '../../core/http-semantics/json-field.ts';
 import type { RequestBody } from '../request/request-body.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { lookupInRequest, parseCost, sumFields } from './read-cost-fields.ts';
+import { parseCost } from './read-cost-fields.ts';
 
-/** What a request costs by its method and its headers; undefined: one unit at each limit. */
+/** A longer body is not parsed. */
+const MAX_PARSED_BYTES = 64 * 1024;
+
+/**
+ * What a request costs by its method and its headers; undefined: one unit at each limit. One whose body is to name a cost has the highest
+ * until that is read: a body that is hidden from Tidegate is not cheaper.
+ */
 export function makeRequestCosts({
   request,
   route,
@@ -12,8 +19,9 @@ export function makeRequestCosts({
   if (costs === undefined) return undefined;
   return new RequestCosts(route.name, costs.rules, (rule) => {
     const cost = costs.costs.find((each) => each.rule === rule);
-    const named =
-      cost?.request?.kind === 'header' ? parseCost(headerOf(request.headers[cost.request.name])) : undefined;
+    const source = cost?.request;
+    if (source?.kind === 'json' && request.hasBody) return rule.max;
+    const named = source?.kind === 'header' ? parseCost(headerOf(request.headers[source.name])) : undefined;
     return named ?? cost?.byMethod.get(request.verb);
   });
 }
@@ -25,10 +33,11 @@ export function declareBodyCosts(
   declared: RequestCosts | undefined,
 ): void {
   const bytes = body?.whole;
-  if (route.costs === undefined || bytes === undefined || declared === undefined) return;
+  if (route.costs === undefined || bytes === undefined || bytes.length > MAX_PARSED_BYTES) return;
   for (const { rule, request: source } of route.costs.costs) {
     if (source?.kind !== 'json') continue;
-    declared.declare(rule.limit, sumFields(source.fields, lookupInRequest(bytes)));
+    const value = readJsonScalar(bytes, source.field);
+    declared?.declare(rule.limit, typeof value === 'number' ? value : undefined);
   }
 }
 

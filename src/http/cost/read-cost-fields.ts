@@ -1,4 +1,3 @@
-import { readJsonScalar } from '../../core/http-semantics/json-field.ts';
 import type { Quota } from '../../core/hints/hints.ts';
 import type { BucketFields, CostFieldPath } from './route-costs.ts';
 
@@ -11,14 +10,6 @@ export function parseCost(value: string | undefined): number | undefined {
 
 /** Finds the number at a path; undefined if there is none. */
 export type FieldLookup = (path: CostFieldPath) => number | undefined;
-
-/** Looks fields up in a JSON document of a client. An ambiguous document has none: see `readJsonScalar`. */
-export function lookupInRequest(body: Uint8Array): FieldLookup {
-  return (path) => {
-    const value = readJsonScalar(body, path);
-    return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
-  };
-}
 
 /** Looks fields up in a JSON document of an upstream, which is parsed once. One that is no JSON has none. */
 export function lookupInJson(body: Uint8Array): FieldLookup {

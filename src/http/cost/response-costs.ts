@@ -1,119 +1,70 @@
 import type { Ticket } from '../../core/admission/ticket.ts';
-import { isEventStream } from '../headers/forward-headers.ts';
 import { isJsonType } from '../headers/media-type.ts';
 import { firstHeaderValue } from '../headers/raw-headers.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import type { ResponseHead } from '../response/response-head.ts';
-import { type CostTap, EventStreamCostTap, JsonCostTap, type UnreadCostReason } from './cost-tap.ts';
+import { CostTap, type UnreadCostReason } from './cost-tap.ts';
 import { codingOf } from './decode-body.ts';
 import { type FieldLookup, parseCost, readBucket, sumFields } from './read-cost-fields.ts';
-import type { CostFieldPath, RouteCost } from './route-costs.ts';
+import type { RouteCost } from './route-costs.ts';
 
-type CostContext = Pick<ExchangeContext, 'gate' | 'gateTimer' | 'clock' | 'listen' | 'replayMemory'>;
+type CostContext = Pick<ExchangeContext, 'gate' | 'gateTimer' | 'clock' | 'listen' | 'costMemory'>;
 
 /**
  * Settles the costs that the head of a forwarded response names, and returns what reads those in its body; undefined if nothing in it
- * is to be read.
+ * is to be read. A cost that is not read changes nothing: the charge stands.
  */
 export function readResponseCosts(
   context: CostContext,
-  routed: RoutedRequest,
-  ticket: Ticket,
-  head: Pick<ResponseHead, 'status' | 'headers'>,
-): CostTap | undefined {
-  const { costs } = routed.route;
-  if (costs === undefined || ticket.costs?.hasOpen !== true) return undefined; // a rejection has cost nothing
-  settleByHead(context, routed, costs.costs, ticket, head.headers);
-  const inBody = costs.costs.filter(({ response }) => response?.kind === 'json');
-  return inBody.length === 0 || head.status >= 300
-    ? undefined
-    : makeCostTap(context, routed, inBody, ticket, head.headers);
-}
-
-function settleByHead(
-  context: CostContext,
-  { route }: RoutedRequest,
-  costs: readonly RouteCost[],
-  ticket: Ticket,
-  headers: readonly string[],
-): void {
-  const named = new Map<string, number>();
-  const missing: string[] = [];
-  for (const { rule, response } of costs) {
-    if (response?.kind !== 'header') continue;
-    const cost = parseCost(firstHeaderValue(headers, response.name));
-    if (cost === undefined) missing.push(rule.limit);
-    else named.set(rule.limit, cost);
-  }
-  if (missing.length > 0) leaveUnread(context, route, ticket, missing, 'not_found');
-  if (named.size > 0 && context.gate.costs.settle(ticket, named, context.clock.now())) context.gateTimer.rearm();
-}
-
-function makeCostTap(
-  context: CostContext,
   { route, client }: RoutedRequest,
-  costs: readonly RouteCost[],
   ticket: Ticket,
-  headers: readonly string[],
+  { status, headers }: Pick<ResponseHead, 'status' | 'headers'>,
 ): CostTap | undefined {
-  const isStream = isEventStream(headers);
-  if (!isStream && !isJsonType(firstHeaderValue(headers, 'content-type') ?? '')) {
-    leaveUnread(context, route, ticket, costs.map(nameOf), 'not_found');
+  const open = route.costs?.costs.filter(({ rule }) => ticket.costs?.find(rule.limit)?.isOpen === true) ?? [];
+  if (open.length === 0) return undefined;
+  const inHead = open.filter(({ response }) => response?.kind === 'header');
+  const inBody = open.filter(({ response }) => response?.kind === 'json');
+  const onUnread = (reason: UnreadCostReason): void =>
+    context.listen({ type: 'cost-unread', upstream: route.target.name, route: route.name, reason });
+  const settle = (costs: readonly RouteCost[], find: (cost: RouteCost) => number | undefined): void => {
+    const { gate, gateTimer, clock } = context;
+    const named = new Map(costs.flatMap((cost) => [[cost.rule.limit, find(cost)] as const]));
+    if ([...named.values()].includes(undefined)) onUnread('not_found');
+    gate.costs.settle(ticket, named, clock.now());
+    gateTimer.rearm();
+  };
+  if (inHead.length > 0) {
+    settle(inHead, ({ response }) =>
+      response?.kind === 'header' ? parseCost(firstHeaderValue(headers, response.name)) : undefined,
+    );
+  }
+  if (inBody.length === 0 || status >= 300) return undefined;
+  if (!isJsonType(firstHeaderValue(headers, 'content-type') ?? '')) {
+    onUnread('not_found');
     return undefined;
   }
-  const options = {
-    memory: context.replayMemory,
+  return new CostTap({
+    memory: context.costMemory,
     owner: addressGroupOf(client),
     coding: codingOf(firstHeaderValue(headers, 'content-encoding') ?? ''),
-    onRead: (lookup: FieldLookup) => settleByBody(context, route, costs, ticket, lookup),
-    onUnread: (reason: UnreadCostReason) => leaveUnread(context, route, ticket, costs.map(nameOf), reason),
-  };
-  return isStream ? new EventStreamCostTap(options, costs.flatMap(fieldsOf)) : new JsonCostTap(options);
+    onRead: (lookup) => {
+      applyBuckets(context, inBody, ticket, lookup);
+      settle(inBody, ({ response }) => (response?.kind === 'json' ? sumFields(response.fields, lookup) : undefined));
+    },
+    onUnread,
+  });
 }
 
-function settleByBody(
-  context: CostContext,
-  route: RoutedRequest['route'],
+function applyBuckets(
+  { gate, clock }: CostContext,
   costs: readonly RouteCost[],
   ticket: Ticket,
   lookup: FieldLookup,
 ): void {
-  const { gate, gateTimer, clock } = context;
-  const named = new Map<string, number>();
-  const now = clock.now();
-  for (const { rule, response, bucket } of costs) {
-    const cost = response?.kind === 'json' ? sumFields(response.fields, lookup) : undefined;
-    if (cost !== undefined) named.set(rule.limit, cost);
+  for (const { rule, bucket } of costs) {
     const quota = bucket === undefined ? undefined : readBucket(bucket, lookup);
-    if (quota !== undefined) gate.costs.applyBucket(ticket, rule.limit, quota, now);
+    if (quota !== undefined) gate.costs.applyBucket(ticket, rule.limit, quota, clock.now());
   }
-  gate.costs.settle(ticket, named, now);
-  const unread = costs.map(nameOf).filter((limit) => !named.has(limit));
-  if (unread.length === costs.length) leaveUnread(context, route, ticket, unread, 'not_found');
-  else gate.costs.settleUnread(ticket, unread, now);
-  gateTimer.rearm();
-}
-
-function nameOf({ rule }: RouteCost): string {
-  return rule.limit;
-}
-
-function fieldsOf({ response, bucket }: RouteCost): readonly CostFieldPath[] {
-  const fields = response?.kind === 'json' ? response.fields : [];
-  return bucket === undefined ? fields : [...fields, bucket.available, bucket.limit, bucket.refillRate];
-}
-
-/** Settles the costs by an estimate, and counts the response. */
-function leaveUnread(
-  { gate, gateTimer, clock, listen }: CostContext,
-  { name, target }: RoutedRequest['route'],
-  ticket: Ticket,
-  limits: readonly string[],
-  reason: UnreadCostReason,
-): void {
-  gate.costs.settleUnread(ticket, limits, clock.now());
-  gateTimer.rearm();
-  listen({ type: 'cost-unread', upstream: target.name, route: name, reason });
 }

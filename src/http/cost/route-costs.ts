@@ -3,11 +3,16 @@ import type { CostRule } from '../../core/cost/cost-rule.ts';
 /** Member names in turn. */
 export type CostFieldPath = readonly string[];
 
-/** Where a message names a cost; of several fields, the cost is their sum. */
-export type CostSource =
-  /** In lower case. */
-  | { readonly kind: 'header'; readonly name: string }
-  | { readonly kind: 'json'; readonly fields: readonly CostFieldPath[] };
+/** In lower case. */
+interface CostHeader {
+  readonly kind: 'header';
+  readonly name: string;
+}
+
+export type RequestCostSource = CostHeader | { readonly kind: 'json'; readonly field: CostFieldPath };
+
+/** Of several fields, the cost is their sum. */
+export type ResponseCostSource = CostHeader | { readonly kind: 'json'; readonly fields: readonly CostFieldPath[] };
 
 /** The fields that say how full a bucket of units is. */
 export interface BucketFields {
@@ -21,8 +26,8 @@ export interface BucketFields {
 export interface RouteCost {
   readonly rule: CostRule;
   readonly byMethod: ReadonlyMap<string, number>;
-  readonly request: CostSource | undefined;
-  readonly response: CostSource | undefined;
+  readonly request: RequestCostSource | undefined;
+  readonly response: ResponseCostSource | undefined;
   readonly bucket: BucketFields | undefined;
 }
 

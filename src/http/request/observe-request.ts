@@ -28,8 +28,15 @@ export function lastAttemptOf(
   const limit =
     outcome?.kind === 'response' ? nameAttributedLimit(ticket.limitRefs, attributedLimit, outcome) : undefined;
   const account = ticket.sentWith;
-  const costs = ticket.costs?.costs.map(({ rule, charged, actual }) => ({ limit: rule.limit, charged, actual }));
-  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, account, limit, costs };
+  return {
+    endpoint: endpoint?.label,
+    origin: endpoint?.origin,
+    outcome,
+    cause: failure?.cause,
+    account,
+    limit,
+    costs: ticket.costs?.costs,
+  };
 }
 
 /** The timings of a finished exchange. */

@@ -39,12 +39,13 @@ export function readRequestBody(
   if (problem !== undefined) listener.onRejected(problem);
   else if (!request.hasBody) listener.onRead(true, undefined);
   if (problem !== undefined || !request.hasBody) return undefined;
-  if (request.expectsContinue) response.writeContinue();
+  const isAdmitted = request.expectsContinue;
+  if (isAdmitted) response.writeContinue();
   request.expectsContinue = false;
   const onRead = (retention: BodyRetention): void => {
     const unverified = check?.bodyProblem(body);
     if (unverified !== undefined) return listener.onRejected(unverified);
-    if (retention === 'whole') declareBodyCosts(routed, body, ticket.costs);
+    if (retention === 'whole' && !isAdmitted) declareBodyCosts(routed, body, ticket.costs);
     // Without reading the body, a write would be sent with a key that it has not claimed.
     if (retention === 'no_memory' && mayHaveKeyInBody(request, route)) {
       listener.onRejected(overloadProblem('replay_memory', random));

@@ -94,13 +94,14 @@ export class BodyForwarding {
     this.response.addTrailers(trailers);
   }
 
-  /** Stops writing: the client has gone. @returns what reads the rest of the body; undefined if it is not kept for repeats */
-  abandon(): BodyReaders | undefined {
+  /** Stops writing: the client has gone. @returns what keeps the body for repeats of the request; undefined if nothing does */
+  abandon(): ResponseCapture | undefined {
     if (this.#capture?.isOpen !== true) return undefined;
     this.#hasEnded = true;
     this.#firstChunk = undefined;
     this.#readRate?.end();
-    return { capture: this.#capture, tap: this.#tap };
+    this.#tap?.end(false);
+    return this.#capture;
   }
 
   /** Nothing more arrives. @param isComplete nothing is missing */

@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Millis } from '../../core/scalars.ts';
-import { MAX_CAPTURE_TIME } from '../idempotency/response-capture.ts';
-import type { BodyReaders } from '../response/body-forwarding.ts';
+import { MAX_CAPTURE_TIME, type ResponseCapture } from '../idempotency/response-capture.ts';
 
 /** A response that is not forwarded is read up to this size and time, to keep its connection; beyond, a new one is cheaper. */
 const MAX_BYTES = 256 * 1024;
@@ -13,23 +12,26 @@ export class DiscardedBody {
   /** Bytes that a client had received before it left. */
   readonly writtenBytes: number;
   readonly #controller: Dispatcher.DispatchController | undefined;
-  readonly #readers: BodyReaders;
+  readonly #capture: ResponseCapture | undefined;
   readonly #timer: NodeJS.Timeout;
   #bytes = 0;
 
-  constructor(controller: Dispatcher.DispatchController | undefined, readers: BodyReaders, writtenBytes = 0) {
-    const { capture } = readers;
+  /** @param capture keeps the body for repeats of the request */
+  constructor(
+    controller: Dispatcher.DispatchController | undefined,
+    capture: ResponseCapture | undefined,
+    writtenBytes = 0,
+  ) {
     this.writtenBytes = writtenBytes;
     this.#controller = controller;
-    this.#readers = readers;
+    this.#capture = capture;
     this.#timer = setTimeout(() => this.#abort(), capture === undefined ? MAX_TIME : MAX_CAPTURE_TIME).unref();
     capture?.whenGivenUp(() => this.#abort());
   }
 
   onChunk(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    this.#readers.capture?.add(chunk);
-    this.#readers.tap?.add(chunk);
+    this.#capture?.add(chunk);
     if (this.#bytes > MAX_BYTES) this.#abort();
   }
 
@@ -40,16 +42,14 @@ export class DiscardedBody {
 
   /** A response with trailers is not kept. */
   addTrailers(): void {
-    this.#readers.capture?.abort();
+    this.#capture?.abort();
   }
 
   /** @param isComplete nothing is missing */
   end(isComplete: boolean): void {
     clearTimeout(this.#timer);
-    const { capture, tap } = this.#readers;
-    tap?.end(isComplete);
-    if (isComplete) capture?.end();
-    else capture?.abort();
+    if (isComplete) this.#capture?.end();
+    else this.#capture?.abort();
   }
 
   #abort(): void {

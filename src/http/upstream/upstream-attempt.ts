@@ -108,14 +108,14 @@ export class UpstreamAttempt extends PooledSend {
   /** Drains the body, so that the connection can carry the retry. A long or slow body is cut instead. */
   discard(capture?: ResponseCapture): void {
     if (this.#state === 'over') return capture?.abort();
-    this.#passBodyTo(new DiscardedBody(this.#controller, { capture }));
+    this.#passBodyTo(new DiscardedBody(this.#controller, capture));
   }
 
   /** The client has left: reads the rest of a body that is kept for repeats. @returns false if it is not kept: nothing changes */
   finishForRepeats(): boolean {
-    const readers = this.#forwarding?.abandon();
-    if (readers === undefined) return false;
-    this.#passBodyTo(new DiscardedBody(this.#controller, readers, this.forwardedBytes));
+    const capture = this.#forwarding?.abandon();
+    if (capture === undefined) return false;
+    this.#passBodyTo(new DiscardedBody(this.#controller, capture, this.forwardedBytes));
     this.#controller?.resume();
     return true;
   }

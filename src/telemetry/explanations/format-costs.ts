@@ -1,4 +1,4 @@
-import type { AttemptCost } from '../../core/exchange/exchange-observer.ts';
+import type { LimitCost } from '../../core/cost/request-costs.ts';
 import { toSeconds } from '../format-values.ts';
 import type { ExplanationStep } from './build-explanation.ts';
 import type { ExplanationRecord } from './explanation-record.ts';
@@ -8,11 +8,11 @@ export function formatCosts({ last, record }: ExplanationRecord): ExplanationSte
   const costs = record.attempts === 0 ? [] : (last?.costs ?? []);
   if (costs.length === 0) return [];
   const text = costs.map(formatCost).join('; ');
-  const fields = costs.map(({ limit, charged, actual }) => ({ limit, charged, actual: actual ?? null }));
+  const fields = costs.map(({ rule, charged, actual }) => ({ limit: rule.limit, charged, actual: actual ?? null }));
   return [{ at: toSeconds(record.took), what: 'cost', text, costs: fields }];
 }
 
-function formatCost({ limit, charged, actual }: AttemptCost): string {
+function formatCost({ rule: { limit }, charged, actual }: Readonly<LimitCost>): string {
   const where = limit === '' ? 'at the limit of the upstream' : `at ${limit}`;
   const charge = `charged ${formatUnits(charged)} ${where}`;
   return actual === undefined ? charge : `${charge}, cost ${formatUnits(actual)}`;

@@ -26,7 +26,7 @@ async function startApi(respond: (request: IncomingMessage, response: ServerResp
 async function startWithCost(cost: string, respond: (request: IncomingMessage, response: ServerResponse) => void) {
   const url = await startApi(respond);
   const tidegate = await startTidegate(
-    `upstreams: {api: {url: "${url}", timeout: 5m, queue: {maxWait: 0}, rateLimit: {initialRate: 1/s, cost: ${cost}}}}`,
+    `upstreams: {api: {url: "${url}", timeout: 5m, retry: {replayLimit: 1MiB}, queue: {maxWait: 0}, rateLimit: {initialRate: 1/s, cost: ${cost}}}}`,
   );
   const units = (): Promise<number> => tidegate.metric('tidegate_settled_cost_units_total{upstream="api",limit=""}');
   /** The seconds until the next request may be sent. */
@@ -44,7 +44,7 @@ const USAGE = JSON.stringify({ id: 1, usage: { total_tokens: 20 } });
 describe('the cost in a response', () => {
   test('is read from a header, and delays the next request', async () => {
     const { tidegate, units, nextIn } = await startWithCost(
-      '{response: {header: X-Cost}, max: 1000}',
+      '{response: {header: X-Cost}, expected: 1, max: 1000}',
       (_, response) => {
         response.writeHead(200, { 'X-Cost': '20' }).end('done');
       },
@@ -61,7 +61,7 @@ describe('the cost in a response', () => {
     ['zstd', zstdCompressSync],
   ])('is read from a field of a JSON body, which is forwarded unchanged (%s)', async (encoding, encode) => {
     const body = encode(USAGE);
-    const cost = '{response: {json: usage.total_tokens}, max: 1000}';
+    const cost = '{response: {json: usage.total_tokens}, expected: 1, max: 1000}';
     const { tidegate, units, nextIn } = await startWithCost(cost, (_, response) => {
       response.writeHead(200, { ...JSON_TYPE, 'Content-Encoding': encoding });
       response.write(body.subarray(0, 7));
@@ -73,25 +73,22 @@ describe('the cost in a response', () => {
     expect(await nextIn()).toBeGreaterThan(10);
   });
 
-  test('is the last value in server-sent events, of the fields together', async () => {
-    const events = [
-      { type: 'message_start', message: { usage: { input_tokens: 25, output_tokens: 1 } } },
-      { type: 'content_block_delta', delta: { text: 'usage' } },
-      { type: 'message_delta', usage: { output_tokens: 15 } },
-      { type: 'message_stop' },
-    ].map((data) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
-    const cost = '{response: {json: [usage.input_tokens, usage.output_tokens]}, max: 1000}';
-    const { tidegate, units } = await startWithCost(cost, (_, response) => {
-      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-      for (const event of events) for (const part of [event.slice(0, 30), event.slice(30)]) response.write(part);
-      response.end();
+  test('is not read from server-sent events: the expected cost stands', async () => {
+    const cost = '{response: {json: usage.total_tokens}, expected: 15, max: 1000}';
+    const { tidegate, nextIn } = await startWithCost(cost, (_, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' }).end(`data: ${USAGE}\n\n`);
     });
-    expect(await (await fetch(tidegate.url)).text()).toBe(events.join(''));
-    await eventually(units, (value) => value === 40);
+    expect(await (await fetch(tidegate.url)).text()).toContain('usage');
+    const unread = 'tidegate_unread_costs_total{upstream="api",reason="not_found"}';
+    await eventually(
+      () => tidegate.metric(unread),
+      (value) => value === 1,
+    );
+    expect(await nextIn()).toBeGreaterThan(10);
   });
 
   test('is not read from a body above a megabyte, from one of another type, from one that is cut, or where there is no such field', async () => {
-    const cost = '{response: {json: usage.total_tokens}, max: 1000}';
+    const cost = '{response: {json: usage.total_tokens}, expected: 1, max: 1000}';
     const { tidegate } = await startWithCost(`${cost}, maxRate: 1000000/s`, ({ url }, response) => {
       response.setHeader('Content-Type', 'application/json');
       if (url === '/long') response.end(JSON.stringify({ text: 'x'.repeat(1_100_000), usage: { total_tokens: 1 } }));
@@ -124,7 +121,7 @@ describe('the cost in a response', () => {
       response.writeHead(429, { 'X-Cost': '50' }).end();
     });
     const tidegate = await startTidegate(
-      `upstreams: {api: {url: "${url}", retry: {attempts: 1}, rateLimit: {initialRate: 1/s, cost: {max: 1000, response: {header: X-Cost}}}}}`,
+      `upstreams: {api: {url: "${url}", retry: {attempts: 1}, rateLimit: {initialRate: 1/s, cost: {expected: 1, max: 1000, response: {header: X-Cost}}}}}`,
     );
     expect((await send(tidegate.url, '/')).status).toBe(429);
     expect(await tidegate.metric('tidegate_settled_cost_units_total{upstream="api",limit=""}')).toBe(0);
@@ -143,8 +140,8 @@ describe('the cost of a request', () => {
   test('is named by a header, and bounded: no client stops the upstream for others, and none pays less than the least cost', async () => {
     const cost = '{request: {header: X-Tokens}, max: 30}';
     for (const [named, least, most] of [
-      ['999999999', 25, 31],
-      ['20', 15, 21],
+      ['999999999', 25, 41],
+      ['20', 15, 31],
       ['0.001', 1, 2],
       ['1e9', 1, 2],
       ['', 1, 2],
@@ -164,16 +161,34 @@ describe('the cost of a request', () => {
     expect(await nextIn()).toBeLessThanOrEqual(2);
   });
 
-  test('is named by a field of its JSON body', async () => {
-    const { tidegate, nextIn } = await startWithCost('{request: {json: max_tokens}, max: 30}', (request, response) => {
+  test.each([
+    ['is named by a field of its JSON body', '{"max_tokens": 25}', 20, 36],
+    ['is the highest if its body does not name it', '{"max_tokens": "none"}', 45, 61],
+    [
+      'is the highest if its body is too long to be parsed',
+      JSON.stringify({ max_tokens: 25, x: 'x'.repeat(70_000) }),
+      45,
+      61,
+    ],
+  ])('%s', async (_, body, least, most) => {
+    const cost = '{request: {json: max_tokens}, max: 50}';
+    const { tidegate, nextIn } = await startWithCost(cost, (request, response) => {
       request.resume().on('end', () => response.end('ok'));
     });
-    await send(tidegate.url, '/', {
-      method: 'POST',
-      headers: ['Content-Type', 'application/json'],
-      body: '{"max_tokens": 25}',
+    await send(tidegate.url, '/', { method: 'POST', headers: ['Content-Type', 'application/json'], body });
+    const seconds = await nextIn();
+    expect(seconds).toBeGreaterThan(least);
+    expect(seconds).toBeLessThanOrEqual(most);
+  });
+
+  test('is the highest if its body is sent only after the admission', async () => {
+    const cost = '{request: {json: max_tokens}, max: 50}';
+    const { tidegate, nextIn } = await startWithCost(cost, (request, response) => {
+      request.resume().on('end', () => response.end('ok'));
     });
-    expect(await nextIn()).toBeGreaterThan(15);
+    const headers = ['Content-Type', 'application/json', 'Expect', '100-continue', 'Content-Length', '18'];
+    await send(tidegate.url, '/', { method: 'POST', headers, body: '{"max_tokens": 25}' });
+    expect(await nextIn()).toBeGreaterThan(45);
   });
 
   test('of a route replaces that of its upstream', async () => {

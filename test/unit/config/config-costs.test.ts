@@ -52,7 +52,7 @@ describe('a cost', () => {
 
   test('of a route replaces that of its upstream, and that of a nested limit stands beside it', () => {
     const text = `
-upstreams: {api: {url: "https://a", rateLimit: {cost: 2}, limits: [{name: tokens, cost: {response: {header: X-Tokens}, max: 9000}}]}}
+upstreams: {api: {url: "https://a", rateLimit: {cost: 2}, limits: [{name: tokens, cost: {response: {header: X-Tokens}, expected: 300, max: 9000}}]}}
 routes: [{path: /, upstream: api}, {path: /heavy, upstream: api, cost: 25}]`;
     const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
     if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
@@ -63,11 +63,11 @@ routes: [{path: /, upstream: api}, {path: /heavy, upstream: api, cost: 25}]`;
     expect(expected).toEqual([
       [
         ['', 2],
-        ['tokens', 1],
+        ['tokens', 300],
       ],
       [
         ['', 25],
-        ['tokens', 1],
+        ['tokens', 300],
       ],
     ]);
   });
@@ -76,14 +76,34 @@ routes: [{path: /, upstream: api}, {path: /heavy, upstream: api, cost: 25}]`;
     ['-1', 'upstreams.api.rateLimit.cost'],
     ['{request: {header: X-Cost}}', 'upstreams.api.rateLimit.cost.request: needs max: the client chooses this cost'],
     [
-      '{response: {header: X-Cost}}',
+      '{response: {header: X-Cost}, max: 9}',
+      'upstreams.api.rateLimit.cost.response: needs expected: what a request is charged until its response names the cost',
+    ],
+    [
+      '{response: {header: X-Cost}, expected: 1}',
       'upstreams.api.rateLimit.cost.response: needs max: the highest cost that one response may name',
     ],
-    ['{max: 9, response: {}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
-    ['{max: 9, response: {header: X, json: a}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
+    ['{expected: 1, max: 9, response: {}}', 'upstreams.api.rateLimit.cost.response: needs one of header and json'],
+    [
+      '{expected: 1, max: 9, response: {header: X, json: a}}',
+      'upstreams.api.rateLimit.cost.response: needs one of header and json',
+    ],
     ['{min: 5, max: 2}', 'upstreams.api.rateLimit.cost.min: min (5) is above max (2)'],
+    [
+      '{request: {header: X-Cost}, max: 500, method: {POST: 5000}}',
+      'upstreams.api.rateLimit.cost.method.POST: must be from min (1) to max (500)',
+    ],
+    [
+      '{request: {header: X-Cost}, max: 500, method: {GET: 0}}',
+      'upstreams.api.rateLimit.cost.method.GET: must be from min (1) to max (500)',
+    ],
+    ['{request: {json: [a, b]}, max: 9}', 'upstreams.api.rateLimit.cost'],
+    [
+      '{expected: 1, max: 9, response: {header: X, bucket: {available: a, limit: b, refillRate: c}}}',
+      'upstreams.api.rateLimit.cost.response.bucket: needs json: the bucket is read from the same body as the cost',
+    ],
     ['{expected: 9, max: 2}', 'upstreams.api.rateLimit.cost.expected: must be from min (0) to max (2)'],
-    ['{max: 9, response: {json: "a.*"}}', 'upstreams.api.rateLimit.cost'],
+    ['{expected: 1, max: 9, response: {json: "a.*"}}', 'upstreams.api.rateLimit.cost'],
   ])('%s is a mistake', (cost, start) => {
     expect(mistakesOf(cost)).toEqual([expect.stringContaining(start)]);
   });

@@ -3,7 +3,6 @@ import { Gate } from '../../../src/core/admission/gate.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { CostRule } from '../../../src/core/cost/cost-rule.ts';
 import { RequestCosts } from '../../../src/core/cost/request-costs.ts';
-import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { RateSettings } from '../../../src/core/rate/rate-state.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { failure, response, SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
@@ -34,7 +33,7 @@ function openGate({ rule = RULE, rate = KNOWN_RATE, maxWait = 60_000 } = {}) {
     return admission.retryAfterMs;
   };
   const limit = store.findLimit(SHARED)!;
-  return { gate, limit, arrive, refuse, admittedAt };
+  return { gate, limit, arrive, refuse, admittedAt, store };
 }
 
 describe('a settled cost', () => {
@@ -81,15 +80,13 @@ describe('a settled cost', () => {
     expect(limit.meter.meanCost).toBeLessThanOrEqual(100);
   });
 
-  test('gives back the charge of a rejected request, and of one that was not sent', () => {
-    for (const outcome of [response(429), failure('connect', false)]) {
-      const { gate, limit, arrive } = openGate();
-      const ticket = arrive('a', 0);
-      gate.onSent(ticket, 0);
-      gate.onOutcome(ticket, outcome, 0);
-      gate.onAttemptEnd(ticket, 0);
-      expect(limit.meter.delay(0)).toBe(0);
-    }
+  test('gives back the charge of a request that was not sent', () => {
+    const { gate, limit, arrive } = openGate();
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
+    gate.onOutcome(ticket, failure('connect', false), 0);
+    gate.onAttemptEnd(ticket, 0);
+    expect(limit.meter.delay(0)).toBe(0);
   });
 
   test('keeps the charge if the response names no cost', () => {
@@ -131,35 +128,62 @@ describe('a settled cost', () => {
     expect(limit.meter.rate(1001)).toBeLessThan(100);
   });
 
-  test('is at least the mean and the spread of the route if the response is cut off', () => {
+  test('stands if the response is cut off, and if the client leaves before it: aborted requests delay others by their charges only', () => {
     const { gate, arrive, limit } = openGate();
     for (let i = 0; i < 40; i += 1) {
-      const ticket = arrive(`other ${i}`, i * 20_000);
+      const ticket = arrive('a', i * 20_000);
       gate.onSent(ticket, i * 20_000);
       gate.onOutcome(ticket, response(200), i * 20_000);
-      gate.costs.settle(ticket, new Map([['', i % 2 === 0 ? 20 : 60]]), i * 20_000);
+      gate.costs.settle(ticket, new Map([['', 60]]), i * 20_000);
     }
-    const now = 40 * 20_000;
-    const ticket = arrive('buyer', now);
-    gate.onSent(ticket, now);
-    gate.onOutcome(ticket, response(200), now);
-    gate.costs.settleUnread(ticket, [''], now);
-    expect(limit.meter.delay(now)).toBeGreaterThan(550);
+    const { meanCost } = limit.meter;
+    for (let i = 0; i < 40; i += 1) {
+      const now = 800_000 + i * 100;
+      const ticket = arrive('buyer', now);
+      gate.onSent(ticket, now);
+      gate.onOutcome(ticket, i % 2 === 0 ? response(200) : failure('aborted', true), now);
+      expect(limit.meter.delay(now)).toBeCloseTo(100, 6);
+    }
+    expect(limit.meter.meanCost).toBe(meanCost);
+  });
+
+  test('stands if the request is rejected, whatever its response names', () => {
+    const { gate, limit, arrive } = openGate();
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
+    gate.onOutcome(ticket, response(429), 0);
+    expect(gate.costs.settle(ticket, new Map([['', 500]]), 0)).toBe(false);
+    expect(limit.meter.delay(0)).toBeCloseTo(10_000 / limit.meter.rate(0), 6);
+  });
+
+  test('is not read for a limit that does not apply to the request', () => {
+    const { gate, arrive } = openGate({ rule: { ...RULE, limit: 'search' } });
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
     expect(ticket.costs?.hasOpen).toBe(false);
   });
 
-  test('is at least the mean and the spread of the route if the client leaves before the response', () => {
-    const { gate, arrive, limit } = openGate();
-    for (let i = 0; i < 3; i += 1) {
-      const ticket = arrive(`other ${i}`, i * 20_000);
-      gate.onSent(ticket, i * 20_000);
-      gate.onOutcome(ticket, response(200), i * 20_000);
-      gate.costs.settle(ticket, new Map([['', [100, 20, 60][i] ?? 0]]), i * 20_000);
-    }
-    const ticket = arrive('buyer', 80_000);
-    gate.onSent(ticket, 80_000);
-    gate.onOutcome(ticket, { ...failure('timeout', true), isClientTimeout: true } as AttemptOutcome, 80_000);
-    expect(limit.meter.delay(80_000)).toBeGreaterThan(700);
+  test('is dropped if a reload has removed the upstream meanwhile', () => {
+    const { gate, arrive, store } = openGate();
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
+    gate.onOutcome(ticket, response(200), 0);
+    gate.onAttemptEnd(ticket, 0);
+    gate.onExchangeEnd(ticket);
+    store.removeUpstream('up');
+    expect(gate.costs.settle(ticket, new Map([['', 60]]), 0)).toBe(false);
+  });
+
+  test('delays the turn of its client also if no request waited when it became known', () => {
+    const { gate, arrive, admittedAt } = openGate();
+    const ticket = arrive('buyer', 0);
+    gate.onSent(ticket, 0);
+    gate.onOutcome(ticket, response(200), 0);
+    gate.costs.settle(ticket, new Map([['', 100]]), 0);
+    const again = arrive('buyer', 1);
+    const others = [arrive('other', 2), arrive('other', 2)];
+    for (let wake = gate.nextWake(); wake !== undefined && wake < 10_000; wake = gate.nextWake()) gate.wake(wake);
+    for (const other of others) expect(admittedAt.get(other)).toBeLessThan(admittedAt.get(again) ?? 0);
   });
 
   test('of a request that was admitted and not sent is given back', () => {
@@ -168,6 +192,14 @@ describe('a settled cost', () => {
     expect(limit.meter.delay(0)).toBe(100);
     gate.cancel(ticket, 0);
     expect(limit.meter.delay(0)).toBe(0);
+  });
+
+  test('of requests that were not sent makes no burst later', () => {
+    const { gate, arrive } = openGate();
+    for (let i = 0; i < 5; i += 1) gate.cancel(arrive('a', i * 1000), i * 1000 + 500);
+    const now = 10_000;
+    gate.onSent(arrive('a', now), now);
+    expect(arrive('a', now).waitingLimit).toBeDefined();
   });
 
   test('is not taken for less because requests are not sent, or not yet settled', () => {
@@ -203,22 +235,19 @@ describe('a settled cost', () => {
   });
 
   test('delays the next turn of a client by what the pacer charges at most, and no longer once the limit was idle', () => {
-    const { gate, limit, arrive } = openGate({ rule: { ...RULE, max: 1e9 }, maxWait: 900_000 });
+    const { gate, limit, arrive, admittedAt } = openGate({ rule: { ...RULE, max: 1e9 }, maxWait: 900_000 });
     const ticket = arrive('a', 0);
     gate.onSent(ticket, 0);
-    arrive('b', 1);
+    const others = Array.from({ length: 700 }, () => arrive('b', 1));
     gate.onOutcome(ticket, response(200), 2);
     gate.costs.settle(ticket, new Map([['', 1e9]]), 2);
-    const slot = ticket.clientSlot ?? -1;
-    const others = arrive('b', 3);
-    expect(others.waitingLimit).toBe(limit);
-    expect(limit.queue.unitsOwed(slot)).toBeGreaterThan(1000);
-    expect(limit.queue.unitsOwed(slot)).toBeLessThanOrEqual(6000);
+    const again = arrive('a', 3);
     for (let wake = gate.nextWake(); wake !== undefined; wake = gate.nextWake()) gate.wake(wake);
+    const before = others.filter((other) => (admittedAt.get(other) ?? 0) < (admittedAt.get(again) ?? 0)).length;
+    expect(before).toBeGreaterThan(400);
+    expect(before).toBeLessThanOrEqual(602); // 6000 units
     const later = 1_000_000;
-    arrive('c', later);
-    arrive('d', later);
-    expect(limit.queue.size).toBe(1);
-    expect(limit.queue.unitsOwed(slot)).toBe(0);
+    for (const client of ['c', 'a', 'b']) arrive(client, later);
+    expect(limit.queue.front?.client).toBe('a');
   });
 });

@@ -68,8 +68,7 @@ describe('a fair queue of requests with costs', () => {
     };
     for (let i = 0; i < 4; i += 1) queue.push(1, 1, new CostlyRequest(1, 1), 0);
     serveOf(0);
-    queue.settle(0, 1, 3);
-    expect(queue.unitsOwed(0)).toBe(3);
+    queue.settle({ key: 0, weight: 1, units: 3, largest: 100 });
     queue.push(0, 1, new CostlyRequest(0, 1), 0);
     const served: number[] = [];
     for (let next = queue.peek(); next !== undefined; next = queue.peek()) {
@@ -80,13 +79,53 @@ describe('a fair queue of requests with costs', () => {
   });
 
   test('lets a client return sooner that was charged too much, by its charge at most', () => {
+    const served = (refund: number): number => {
+      const queue = new FairQueue<CostlyRequest>();
+      for (let i = 0; i < 20; i += 1) queue.push(1, 1, new CostlyRequest(1, 1), 0);
+      const first = new CostlyRequest(0, 10);
+      queue.push(0, 1, first, 0);
+      queue.take(first, first.cost);
+      if (refund > 0) queue.settle({ key: 0, weight: 1, units: -refund, largest: 100 });
+      queue.push(0, 1, new CostlyRequest(0, 10), 0);
+      for (let turn = 0; ; turn += 1) {
+        const next = queue.peek()!;
+        if (next.key === 0) return turn;
+        queue.take(next, 1);
+      }
+    };
+    expect([served(0), served(5), served(9), served(1000)]).toEqual([10, 5, 1, 1]);
+  });
+
+  for (const keepsBacklog of [true, false]) {
+    test(`gives each client of an address the same units, also of settled costs, ${keepsBacklog ? 'with a backlog' : 'one request at a time'}`, () => {
+      const queue = new FairQueue<CostlyRequest>();
+      const costs = [1, 2, 10, 50];
+      const units = costs.map(() => 0);
+      const push = (key: number): void => queue.push(key, 1, new CostlyRequest(key, costs[key]!), 0, 'address');
+      for (const key of costs.keys()) for (let i = 0; i < (keepsBacklog ? 3 : 1); i += 1) push(key);
+      for (let turn = 0; turn < 20_000; turn += 1) {
+        const next = queue.peek()!;
+        queue.take(next, 5);
+        const settled = { key: next.key, weight: 1, group: 'address', units: next.cost - 5, largest: 1000 };
+        if (!keepsBacklog) queue.settle(settled);
+        push(next.key);
+        if (keepsBacklog) queue.settle(settled);
+        units[next.key]! += next.cost;
+      }
+      expect(jain(units)).toBeGreaterThan(0.99);
+    });
+  }
+
+  test('postpones the next turn by no more than the pacer charges, whatever is settled', () => {
     const queue = new FairQueue<CostlyRequest>();
-    for (let i = 0; i < 5; i += 1) queue.push(1, 1, new CostlyRequest(1, 1), 0);
-    const first = new CostlyRequest(0, 10);
-    queue.push(0, 1, first, 0);
-    queue.take(first, first.cost);
-    expect(queue.unitsOwed(0)).toBe(9);
-    queue.settle(0, 1, -9);
-    expect(queue.unitsOwed(0)).toBe(0);
+    for (let i = 0; i < 50; i += 1) for (const key of [0, 1]) queue.push(key, 1, new CostlyRequest(key, 1), 0);
+    queue.take(queue.peek()!, 1);
+    for (let i = 0; i < 5; i += 1) queue.settle({ key: 0, weight: 1, units: 1e9, largest: 10 });
+    let turns = 0;
+    for (let next = queue.peek()!; next.key === 1; next = queue.peek()!) {
+      queue.take(next, 1);
+      turns += 1;
+    }
+    expect(turns).toBeLessThanOrEqual(12);
   });
 });

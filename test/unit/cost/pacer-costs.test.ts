@@ -16,26 +16,47 @@ describe('a pacer of units', () => {
   test('delays what follows by as much as a request costs more than it was charged', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE, 5);
-    pacer.settle(5, 8, 200, RATE);
+    pacer.settle({ charged: 5, actual: 8, result: 'read' }, 200, RATE);
     expect(pacer.delay(200, RATE)).toBeCloseTo(600, 9);
   });
 
   test('gives back what a request was charged too much', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE, 20);
-    pacer.settle(20, 1, 50, RATE);
+    pacer.settle({ charged: 20, actual: 1, result: 'read' }, 50, RATE);
     expect(pacer.delay(50, RATE)).toBeCloseTo(50, 9);
   });
 
-  test('keeps for later at most one charge of what is given back, and nothing of idle time', () => {
+  test('gives back at most one charge more than is unpaid', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE, 20);
     pacer.take(2000, RATE, 20);
-    pacer.settle(20, 0, 4000, RATE);
-    pacer.settle(20, 0, 4000, RATE);
-    pacer.take(100_000, RATE, 30);
-    expect(pacer.delay(100_000, RATE)).toBeCloseTo(1000, 9);
+    for (let i = 0; i < 3; i += 1) pacer.settle({ charged: 20, actual: 0, result: 'read' }, 4000, RATE);
+    pacer.take(4000, RATE, 30);
+    expect(pacer.delay(4000, RATE)).toBeCloseTo(1000, 9);
   });
+
+  test('keeps nothing for later of what is given back', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE, 20);
+    pacer.settle({ charged: 20, actual: 0, result: 'read' }, 4000, RATE);
+    pacer.take(5000, RATE, 15); // of the 20 units, 10 have gone in the idle second
+    expect(pacer.delay(5000, RATE)).toBeCloseTo(500, 9);
+    pacer.settle({ charged: 15, actual: 0, result: 'read' }, 6000, RATE);
+    pacer.take(100_000, RATE, 30);
+    expect(pacer.delay(100_000, RATE)).toBeCloseTo(3000, 9);
+  });
+
+  for (const result of ['unsent', 'cancelled'] as const) {
+    test(`lets no second request pass at once because of one that was ${result}`, () => {
+      const pacer = new Pacer();
+      pacer.take(0, RATE, 20);
+      pacer.settle({ charged: 20, actual: 0, result }, 1000, RATE);
+      expect(pacer.delay(1000, RATE)).toBe(0);
+      pacer.take(1000, RATE, 1);
+      expect(pacer.delay(1000, RATE)).toBeCloseTo(100, 9);
+    });
+  }
 
   test('holds back the next request for a minute at most, whatever the last one has cost', () => {
     const pacer = new Pacer();
@@ -52,14 +73,14 @@ describe('a pacer of units', () => {
   test('does not begin the minute anew when a cost is settled within it', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE, 100_000);
-    for (const now of [20_000, 40_000, 59_000]) pacer.settle(5, 100, now, RATE);
+    for (const now of [20_000, 40_000, 59_000]) pacer.settle({ charged: 5, actual: 100, result: 'read' }, now, RATE);
     expect(pacer.delay(59_000, RATE)).toBeCloseTo(1000, 6);
   });
 
   test('carries what a minute does not pay, so that several expensive requests in flight are paid for', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE, 1);
-    for (let i = 0; i < 3; i += 1) pacer.settle(1, 501, 0, RATE); // 1501 units: 150 s
+    for (let i = 0; i < 3; i += 1) pacer.settle({ charged: 1, actual: 501, result: 'read' }, 0, RATE); // 1501 units: 150 s
     const sends: number[] = [];
     for (let now = 0; sends.length < 4; ) {
       now += pacer.delay(now, RATE);
@@ -72,7 +93,7 @@ describe('a pacer of units', () => {
   test('carries no more than ten minutes', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE);
-    for (let i = 0; i < 1000; i += 1) pacer.settle(1, 1e9, 0, RATE);
+    for (let i = 0; i < 1000; i += 1) pacer.settle({ charged: 1, actual: 1e9, result: 'read' }, 0, RATE);
     let now = 0;
     for (let i = 0; i < 20; i += 1) {
       now += pacer.delay(now, RATE);
@@ -84,7 +105,7 @@ describe('a pacer of units', () => {
   test('pays what it carries in idle time, too', () => {
     const pacer = new Pacer();
     pacer.take(0, RATE, 1);
-    for (let i = 0; i < 3; i += 1) pacer.settle(1, 501, 0, RATE);
+    for (let i = 0; i < 3; i += 1) pacer.settle({ charged: 1, actual: 501, result: 'read' }, 0, RATE);
     pacer.take(200_000, RATE, 1);
     expect(pacer.delay(200_000, RATE)).toBeCloseTo(100, 6);
   });
@@ -92,8 +113,8 @@ describe('a pacer of units', () => {
   test('owes nothing at an unlimited rate', () => {
     const pacer = new Pacer();
     pacer.take(0, Number.POSITIVE_INFINITY, 5);
-    pacer.settle(5, 500, 10, Number.POSITIVE_INFINITY);
-    pacer.settle(5, 1, 10, Number.POSITIVE_INFINITY);
+    pacer.settle({ charged: 5, actual: 500, result: 'read' }, 10, Number.POSITIVE_INFINITY);
+    pacer.settle({ charged: 5, actual: 1, result: 'read' }, 10, Number.POSITIVE_INFINITY);
     expect(pacer.delay(10, Number.POSITIVE_INFINITY)).toBe(0);
     expect(pacer.delay(1000, RATE)).toBeLessThanOrEqual(60_000);
   });

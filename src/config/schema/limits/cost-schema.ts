@@ -13,12 +13,7 @@ const CostField = z
   .regex(/^[^.\s*]+(?:\.[^.\s*]+)*$/, 'expected members of a JSON body, such as usage.total_tokens')
   .max(128);
 
-const source = {
-  header: HeaderName.optional().describe('The header with the cost, a number.'),
-  json: oneOrMany(CostField)
-    .optional()
-    .describe('The field of the JSON body with the cost, such as usage.total_tokens; of several, their sum.'),
-};
+const CostHeader = HeaderName.optional().describe('The header with the cost, a number.');
 
 const BucketSchema = z.strictObject({
   available: CostField.describe('The field with the units that are left.'),
@@ -31,15 +26,26 @@ const CostDetailsSchema = z.strictObject({
     .partialRecord(Method, Units)
     .prefault({})
     .describe('The cost by method: {POST: 5}. Other methods have the expected cost.'),
-  request: z.strictObject(source).optional().describe('Where the request names its cost: {header: X-Cost}. Needs max.'),
+  request: z
+    .strictObject({
+      header: CostHeader,
+      json: CostField.optional().describe('The field of the JSON body with the cost, such as max_tokens.'),
+    })
+    .optional()
+    .describe('Where the request names its cost: {header: X-Cost}. Needs max.'),
   response: z
     .strictObject({
-      ...source,
+      header: CostHeader,
+      json: oneOrMany(CostField)
+        .optional()
+        .describe('The field of the JSON body with the cost, such as usage.total_tokens; of several, their sum.'),
       bucket: BucketSchema.optional().describe('The fields that say how full a bucket of units is, as a quota.'),
     })
     .optional()
-    .describe('Where the response names the cost. The request is charged the expected cost until then.'),
-  expected: Units.prefault(1).describe('The cost while nothing else is known.'),
+    .describe(
+      'Where the response names the cost. The request is charged the expected cost until then. Needs expected and max.',
+    ),
+  expected: Units.optional().describe('The cost of a request that names none; absent: 1. Needed with response.'),
   min: Units.optional().describe(
     'The least cost that a request or a response may name; absent: 1 with request, else 0.',
   ),
@@ -55,18 +61,12 @@ export const CostSchema = z.union(
 export const COST_DESCRIPTION =
   'What a request costs here, in the units that the upstream counts, such as points or tokens; absent: 1 (docs/costs.md).';
 
-/** The bounds in effect. */
+/** What requests cost where nothing names a cost, and the bounds of what may name one. */
 export function costBounds({
   request,
-  min,
-  max,
-}: {
-  readonly request?: unknown;
-  readonly min?: number | undefined;
-  readonly max?: number | undefined;
-}): {
-  readonly min: number;
-  readonly max: number;
-} {
-  return { min: min ?? (request === undefined ? 0 : 1), max: max ?? MAX_COST };
+  expected = 1,
+  min = request === undefined ? 0 : 1,
+  max = MAX_COST,
+}: Pick<z.infer<typeof CostDetailsSchema>, 'request' | 'expected' | 'min' | 'max'>) {
+  return { expected, min, max };
 }

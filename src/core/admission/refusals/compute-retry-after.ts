@@ -2,7 +2,7 @@ import { fairShare } from '../active-clients.ts';
 import { longestPlaceWait } from '../awaited-ends.ts';
 import { connectionSlotsFor } from '../connection-slots.ts';
 import { hasFiniteRate, refusalIfStopped } from './refusal-reasons.ts';
-import { expectedDelayAt, tokenDelay } from '../wait-estimate.ts';
+import { tokenDelay } from '../wait-estimate.ts';
 import { awaitReturn, computeEffectiveWeight, partOfAddress } from '../effective-weight.ts';
 import { type ClientSlot, FLOOD_FACTOR } from '../client-allowance.ts';
 import type { EventSink } from '../../events/proxy-events.ts';
@@ -62,16 +62,9 @@ export function computeRetryAfter(
   if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
   const connectionSlots = why === 'over_share' ? undefined : connectionSlotsFor(ticket, store.upstream(upstream));
   const stalled = Math.max(connectionSlots?.stalledFor(now) ?? 0, longestPlaceWait(ticket, now));
-  const turn = ticket.costs === undefined ? wait : Math.min(wait, longestTurn(ticket, now));
-  const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(turn, stalled) }, now);
-  ticket.returnSlot = kind === 'shared' && stalled > turn ? 'stalled' : kind;
+  const { delay, kind } = reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now);
+  ticket.returnSlot = kind === 'shared' && stalled > wait ? 'stalled' : kind;
   return recordPromisedReturn(store, ticket, slot, delay, now);
-}
-
-/** The costs of others are only expected: a client waits no longer for them than for other learned reasons, beyond the next token. */
-function longestTurn(ticket: Ticket, now: Millis): Millis {
-  const delays = ticket.limits.map((limit) => expectedDelayAt(limit, ticket, now));
-  return Math.max(0, ...delays) + MAX_LEARNED_RETRY_AFTER;
 }
 
 /**
@@ -114,14 +107,11 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
   // Demand is not known per nested limit, so it is compared with the rate of the outermost one.
   const outermost = ticket.limits[0] ?? limit;
   const quotaRate = ticket.quotas?.rate(ticket, now) ?? Number.POSITIVE_INFINITY;
-  const relativeCost = relativeCostAt(outermost, ticket);
-  const learnedRate = Math.min(returnRateOf(outermost.meter, now, ticket.weight) / relativeCost, quotaRate);
+  const learnedRate = Math.min(returnRateOf(outermost.meter, now, ticket.weight), quotaRate);
   const whole = Math.min(learnedRate, connectionSlots?.turnoverRate ?? Number.POSITIVE_INFINITY);
   const share = fairShare(ticket, outermost, Number.isFinite(learnedRate) ? learnedRate : whole, activeClients, now);
   let rate = whole;
-  for (const each of ticket.limits) {
-    rate = Math.min(rate, returnRateOf(each.meter, now, ticket.weight) / relativeCostAt(each, ticket));
-  }
+  for (const { meter } of ticket.limits) rate = Math.min(rate, returnRateOf(meter, now, ticket.weight));
   const slots = connectionSlotsFor(ticket, store.upstream(ticket.upstream));
   // It waits for connections or places of its own client, however soon others release theirs.
   let isYielding = false;
@@ -145,14 +135,6 @@ function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: M
     share: rate * Math.min(1, sharers * fairShare(ticket, outermost, 1, activeClients, now)),
     left: rate - Math.max(0, activeClients.freshDemand(now) - ownDemand),
   };
-}
-
-/** How often a request like this one fits into the mean cost of others is bounded: free requests are no reason for infinite rates. */
-const MIN_RELATIVE_COST = 0.01;
-
-/** What the request costs at a limit, as a multiple of the mean: rates are in requests like this one. */
-function relativeCostAt({ meter, ref }: Limit, ticket: Ticket): number {
-  return ticket.costs === undefined ? 1 : Math.max(MIN_RELATIVE_COST, ticket.costAt(ref) / (meter.meanCost ?? 1));
 }
 
 interface ReturnSlot {
