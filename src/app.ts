@@ -150,7 +150,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     limits: () => store.learnedViews(clock.now()),
     activeHolds: (max) => store.clients.activeHolds(max, clock.now()),
     restore: (learned) => store.restore(learned, clock.now()),
-    upstreams: () => config.upstreams,
+    config: () => config,
   });
   resources.push(() => statePersistence.stop());
   const instance = membership?.instance ?? parts.instance ?? createInstanceId();

@@ -1,5 +1,6 @@
 /** Compiles the settings that the core uses: for the proxy and for the simulator. */
 import { compileAccounts } from './compile-accounts.ts';
+import { costUnitOf } from '../schema/limits/cost-unit.ts';
 import { limitScopeOf } from '../schema/upstream-schema.ts';
 import type { UpstreamSettings } from '../../store/upstream-state.ts';
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
@@ -37,15 +38,16 @@ export type PolicyConfig = Pick<
 
 export function compileUpstreams(config: Config): UpstreamSettings[] {
   return Object.entries(config.upstreams).map(([name, upstream]) =>
-    compileUpstream(name, upstream, config.clients.classes),
+    compileUpstream(name, upstream, config.clients.classes, (nested) => costUnitOf(config, name, nested)),
   );
 }
 
-/** @param classes of clients, by name */
+/** @param classes of clients, by name @param unitOf see `costUnitOf` */
 export function compileUpstream(
   name: string,
   { rateLimit, limits, quotas, queue, retry, accounts, accountQuarantine }: PolicyConfig,
   classes: Config['clients']['classes'] = {},
+  unitOf: (nested: string) => string | undefined = () => undefined,
 ): UpstreamSettings {
   return {
     name,
@@ -54,8 +56,9 @@ export function compileUpstream(
       // The limit of an account is one of many clients.
       ...compileRateSettings(rateLimit, accounts === undefined && rateLimit.scope !== 'upstream'),
       learnsFromLatency: rateLimit.learnFromLatency,
+      unit: unitOf(''),
     },
-    nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
+    nested: [...compileClassLimits(classes), ...limits.map((limit) => compileNestedLimit(limit, unitOf(limit.name)))],
     quotas: compileQuotas(quotas),
     queue,
     budget: retry.budget,
@@ -73,10 +76,10 @@ type RateLimitConfig = Pick<
   'initialRate' | 'maxRate' | 'minRate' | 'cooldown' | 'maxProbeDelay'
 >;
 
-function compileNestedLimit(limit: UpstreamConfig['limits'][number]): NestedLimitSettings {
+function compileNestedLimit(limit: UpstreamConfig['limits'][number], unit: string | undefined): NestedLimitSettings {
   const { name, scope, match, each } = limit;
   const isKeyed = each.length > 0 || toList(match.path).some((text) => makePathPattern(text).names.length > 0);
-  return { name, scope, isKeyed, rate: compileRateSettings(limit, isKeyed || scope !== 'upstream') };
+  return { name, scope, isKeyed, rate: { ...compileRateSettings(limit, isKeyed || scope !== 'upstream'), unit } };
 }
 
 /** The limits of `clients.classes`: fixed, never learned. */

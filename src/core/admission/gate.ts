@@ -92,7 +92,7 @@ export class Gate {
   onOutcome(ticket: Ticket, outcome: AttemptOutcome, now: Millis): Limit | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
-    settleCount(ticket, outcome, now);
+    settleCount(ticket, this.#store.clients, outcome, now);
     const excluded = recordAccountOutcome(context, outcome, now);
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);

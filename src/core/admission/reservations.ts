@@ -51,23 +51,31 @@ export function endReservations(ticket: Ticket): void {
 }
 
 /** As `releaseReservations`, for a request that will not be sent: another one may be the probe. Charges are given back. */
-export function abandonReservations(ticket: Ticket, now: Millis): void {
-  if (ticket.costs !== undefined) giveBackCosts(ticket, ticket.reservedLimits, 'cancelled', now);
+export function abandonReservations(ticket: Ticket, clients: ClientStore, now: Millis): void {
+  if (ticket.costs !== undefined) giveBackCosts(ticket, clients, ticket.reservedLimits, 'cancelled', now);
   releaseReservations(ticket);
   releasePlaces(ticket);
   for (const { meter } of ticket.probedLimits) meter.abandonProbe(attributesFor(meter, ticket));
   ticket.probedLimits = NO_LIMITS;
 }
 
+/** Gives back charges. Of the turn that the client has had, one unit stays, as of a request without a cost. */
 function giveBackCosts(
-  { costs, sentAt }: Ticket,
+  ticket: Ticket,
+  clients: ClientStore,
   limits: readonly Limit[],
   result: Exclude<CostResult, 'read'>,
   now: Millis,
 ): void {
-  for (const { meter, ref } of limits) {
-    const cost = costs?.find(ref.nested);
-    if (cost !== undefined) meter.settle?.({ sentAt, charged: cost.charged, actual: 0, result }, now);
+  const { costs, sentAt } = ticket;
+  for (const limit of limits) {
+    const cost = costs?.find(limit.ref.nested);
+    if (cost === undefined) continue;
+    const { charged } = cost;
+    limit.meter.settle?.({ sentAt, charged, actual: 0, result }, now);
+    if (limit === ticket.limits.at(-1)) {
+      bookUnits(clients, ticket, limit, { charged, actual: Math.min(1, charged) }, now);
+    }
   }
 }
 
@@ -90,10 +98,10 @@ export function countSend(ticket: Ticket, now: Millis): void {
 }
 
 /** The attempt has an outcome. If nothing was sent, its charges are given back. A rejection names no cost: the charge stands. */
-export function settleCount(ticket: Ticket, outcome: AttemptOutcome, now: Millis): void {
+export function settleCount(ticket: Ticket, clients: ClientStore, outcome: AttemptOutcome, now: Millis): void {
   const { costs, limits, countedQuotas, sentAt } = ticket;
   const isUnsent = outcome.kind === 'error' && !outcome.sent;
-  if (costs !== undefined && isUnsent) giveBackCosts(ticket, limits, 'unsent', now);
+  if (costs !== undefined && isUnsent) giveBackCosts(ticket, clients, limits, 'unsent', now);
   if (outcome.kind === 'error' || isThrottled(outcome.status, outcome.hints)) costs?.close();
   if (isUnsent) ticket.quotas?.giveBack(countedQuotas, sentAt);
   ticket.countedQuotas = NO_QUOTAS;

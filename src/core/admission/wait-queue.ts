@@ -92,7 +92,7 @@ export class WaitQueue {
   cancel(ticket: Ticket, now: Millis): void {
     const { reservedLimits, reservedSlots } = ticket;
     if (ticket.flow !== undefined) this.dequeue(ticket, now);
-    abandonReservations(ticket, now);
+    abandonReservations(ticket, this.#store.clients, now);
     for (const limit of reservedLimits) this.serveReadyWithin(limit, now);
     if (reservedSlots !== undefined) this.serveReady(reservedSlots.queueLimit, now);
   }
@@ -155,7 +155,7 @@ export class WaitQueue {
     }
     if (slots !== undefined && ticket.clientSlot !== undefined && !slots.hasFreeFor(ticket, now)) {
       // After a second change of scope, it waits where tickets lack both, and takes its tokens again.
-      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket, now);
+      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket, this.#store.clients, now);
       slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
       if (!slots.isFull) this.#schedule(slots.queueLimit, now);
       return;
@@ -222,7 +222,7 @@ export class WaitQueue {
       return this.#schedule(waitingLimit, now);
     }
     this.dequeue(ticket, now);
-    abandonReservations(ticket, now);
+    abandonReservations(ticket, this.#store.clients, now);
     for (const limit of reservedLimits) this.serveReady(limit, now);
     if (clientSlot === undefined) return;
     const slots = connectionSlotsFor(ticket, this.#store.upstream(ticket.upstream));

@@ -17,6 +17,8 @@ export interface RateSettings {
   readonly isPerClient?: boolean;
   /** Whether requests in flight are limited when latency shows a queue at the upstream; false when absent. */
   readonly learnsFromLatency?: boolean;
+  /** Identifies the unit of the rates; a request when absent. What was learned in another unit is dropped. */
+  readonly unit?: string | undefined;
 }
 
 /** The default of `maxProbeDelay`. */
@@ -92,6 +94,8 @@ export interface RateState extends RevertibleRateState {
   /** Units of a request, > 0, averaged over the last known costs; and how many these are. */
   meanCost: number;
   costSamples: number;
+  /** See `RateSettings`. */
+  unit: string | undefined;
 }
 
 export function makeRateState(settings: RateSettings): RateState {
@@ -128,6 +132,7 @@ export function makeRateState(settings: RateSettings): RateState {
     rejectionRtt: 0,
     meanCost: 1,
     costSamples: 0,
+    unit: settings.unit,
   };
 }
 
@@ -175,6 +180,7 @@ export function clamp(value: number, low: number, high: number): number {
  * met. What was learned within the bounds is kept.
  */
 export function clampToSettings(state: RateState, settings: RateSettings): void {
+  if (state.unit !== settings.unit) Object.assign(state, makeRateState(settings));
   const { initialRate, minRate, maxRate } = settings;
   if (state.phase !== 'open') {
     if (state.rate > maxRate) state.rate = maxRate;
