@@ -73,6 +73,35 @@ describe('the cost in a response', () => {
     expect(await nextIn()).toBeGreaterThan(10);
   });
 
+  test('is shown in the explanation of its request, although the body is parsed after the end of the response', async () => {
+    const cost = '{response: {json: usage.total_tokens}, expected: 7, max: 1000}';
+    const { tidegate, units } = await startWithCost(cost, (_, response) => {
+      response.writeHead(200, JSON_TYPE).end(USAGE);
+    });
+    const id = (await send(tidegate.url, '/')).header('tidegate-request-id');
+    await eventually(units, (value) => value === 20);
+    const explained = await fetch(`${tidegate.adminUrl}/explain/${id}`, { headers: { Accept: 'text/plain' } });
+    expect(await explained.text()).toContain('charged 7 units at the limit of the upstream, cost 20 units');
+  });
+
+  test('is not read if the client leaves before the end: the charge stands', async () => {
+    const cost = '{response: {json: usage.total_tokens}, expected: 15, max: 1000}';
+    const { tidegate, units, nextIn } = await startWithCost(cost, (_, response) => {
+      response.writeHead(200, JSON_TYPE).write('{"usage": {"total_tokens": 20}');
+    });
+    const leaving = new AbortController();
+    const received = await fetch(tidegate.url, { signal: leaving.signal });
+    leaving.abort();
+    await received.text().catch(() => undefined);
+    const unread = 'tidegate_unread_costs_total{upstream="api",reason="incomplete"}';
+    await eventually(
+      () => tidegate.metric(unread),
+      (value) => value === 1,
+    );
+    expect(await units()).toBe(0);
+    expect(await nextIn()).toBeGreaterThan(10);
+  });
+
   test('is not read from server-sent events: the expected cost stands', async () => {
     const cost = '{response: {json: usage.total_tokens}, expected: 15, max: 1000}';
     const { tidegate, nextIn } = await startWithCost(cost, (_, response) => {

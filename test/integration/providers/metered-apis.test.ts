@@ -31,21 +31,21 @@ test('shopify: queries of any cost are sent as fast as the bucket refills, and h
 });
 
 test('openai: learns the limit on tokens beside that on requests, and cuts only the one that is met', async () => {
-  const api = await startTokenApi({ requests: 60_000, tokens: 60_000 }, 1);
+  const api = await startTokenApi({ requests: 60_000, tokens: 3_000_000 }, 1);
   const { load, tidegate } = await startProviderProxy('openai', api, 'timeout: 60s');
-  const tokens = [5, 40, 10, 25];
+  const tokens = [250, 2000, 500, 1250]; // the preset expects 1000
   await load(100, 15, (n) => {
     const body = JSON.stringify({ tokens: tokens[n % tokens.length] });
     return { method: 'POST', path: '/v1/responses', headers: JSON_BODY, body };
   });
-  expect(api.units()).toBeGreaterThan(0.7 * 15 * 1000);
+  expect(api.units()).toBeGreaterThan(0.7 * 15 * 50_000);
   expect(api.refused()).toBeLessThan(0.25 * (api.accepted.get('/v1/responses') ?? 0));
   const { limits } = tidegate.view();
   const limitOf = (name: string) => limits.find(({ nested }) => nested === name);
   expect(limitOf('')?.state).toBe('open');
   const rate = limitOf('tokens')?.rate ?? 0;
-  expect(rate).toBeGreaterThan(600);
-  expect(rate).toBeLessThan(1300);
+  expect(rate).toBeGreaterThan(30_000);
+  expect(rate).toBeLessThan(65_000);
 });
 
 test('github: other requests do not wait behind the searches of their client', async () => {

@@ -202,6 +202,31 @@ describe('a settled cost', () => {
     expect(arrive('a', now).waitingLimit).toBeDefined();
   });
 
+  test('of a request that was not sent delays the next turn of its client as one unit does', () => {
+    const { gate, arrive, admittedAt } = openGate();
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
+    const unsent = arrive('b', 1);
+    arrive('c', 1);
+    gate.wake(gate.nextWake() ?? 0);
+    gate.cancel(unsent, admittedAt.get(unsent) ?? 0);
+    const own = arrive('b', 102);
+    const other = arrive('c', 102);
+    for (let wake = gate.nextWake(); wake !== undefined; wake = gate.nextWake()) gate.wake(wake);
+    expect(admittedAt.get(own)).toBeLessThan(admittedAt.get(other) ?? 0);
+  });
+
+  test('counts in the waits of others, also the part that later requests pay', () => {
+    const { gate, arrive } = openGate({ rule: { ...RULE, max: 6000 }, maxWait: 400_000 });
+    for (const ticket of [arrive('a', 0), arrive('a', 100)]) {
+      gate.onSent(ticket, 100);
+      gate.onOutcome(ticket, response(200), 100);
+      gate.costs.settle(ticket, new Map([['', 6000]]), 100);
+    }
+    const waits = [arrive('b', 101), arrive('c', 101)].map(({ estimatedWait = 0 }) => Math.round(estimatedWait / 1000));
+    expect(waits).toEqual([60, 125]); // a minute of what is unpaid; a minute of the rest, and the mean cost
+  });
+
   test('is not taken for less because requests are not sent, or not yet settled', () => {
     const { gate, limit, arrive } = openGate();
     for (let i = 0; i < 50; i += 1) {
