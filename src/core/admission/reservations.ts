@@ -18,8 +18,10 @@ export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   if (ticket.quotas !== undefined) ticket.reservedQuotas = ticket.quotas.reserve(ticket, due, now);
   for (const limit of ticket.limits) {
     const { demand, meter, places } = limit;
+    const cost = ticket.costs?.find(limit.ref.nested);
+    if (cost !== undefined) cost.isPaced = true;
     demand?.returns?.remove(ticket.fairnessKey);
-    const isProbe = meter.take(now, due, attributesFor(meter, ticket), ticket.costAt(limit.ref));
+    const isProbe = meter.take(now, due, attributesFor(meter, ticket), cost?.charged);
     if (isProbe) ticket.probedLimits = [...ticket.probedLimits, limit];
     if (places === undefined || meter.concurrencyLimit === undefined) continue;
     places.hold(ticket.fairnessKey, now);
@@ -70,8 +72,9 @@ function giveBackCosts(
   const { costs, sentAt } = ticket;
   for (const limit of limits) {
     const cost = costs?.find(limit.ref.nested);
-    if (cost === undefined) continue;
+    if (cost?.isPaced !== true) continue;
     const { charged } = cost;
+    cost.isPaced = false;
     limit.meter.settle?.({ sentAt, charged, actual: 0, result }, now);
     if (limit === ticket.limits.at(-1)) {
       bookUnits(clients, ticket, limit, { charged, actual: Math.min(1, charged) }, now);

@@ -30,14 +30,14 @@ export class CostSettlement {
     const { costs, upstream, sentAt } = ticket;
     let isCorrected = false;
     for (const cost of costs?.costs ?? []) {
-      const { rule, charged } = cost;
+      const { rule, charged, isPaced } = cost;
       const actual = boundCost(named.get(rule.limit), rule);
       if (actual === undefined || !cost.isOpen) continue;
       cost.isOpen = false;
       cost.actual = actual;
       const limit = this.#find(ticket, rule.limit);
       if (limit === undefined || costs === undefined) continue;
-      limit.meter.settle?.({ sentAt, charged, actual, result: 'read' }, now);
+      limit.meter.settle?.({ sentAt, charged, actual, result: isPaced ? 'read' : 'observed' }, now);
       this.#emit({
         type: 'cost-settled',
         upstream,
@@ -46,6 +46,8 @@ export class CostSettlement {
         charged,
         actual,
       });
+      if (!isPaced) continue;
+      cost.isPaced = false;
       bookUnits(this.#store.clients, ticket, limit, { charged, actual }, now);
       this.#waitQueue.serveReadyWithin(limit, now);
       isCorrected = true;

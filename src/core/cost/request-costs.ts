@@ -8,8 +8,10 @@ export interface LimitCost {
   charged: number;
   /** What the response to the last attempt named, in units; undefined if it named nothing. */
   actual: number | undefined;
-  /** The attempt under way was charged, and its response may still name the cost. */
+  /** The response to the attempt under way may still name the cost. */
   isOpen: boolean;
+  /** The attempt has taken its tokens: in observe mode, one that would have been refused has not. */
+  isPaced: boolean;
 }
 
 /** The costs of one request at those of its limits whose requests do not cost one unit. */
@@ -22,7 +24,7 @@ export class RequestCosts {
     this.route = route;
     this.costs = rules.map((rule) => {
       const charged = boundCost(declare(rule), rule) ?? rule.expected;
-      return { rule, charged, actual: undefined, isOpen: false };
+      return { rule, charged, actual: undefined, isOpen: false, isPaced: false };
     });
   }
 

@@ -35,6 +35,8 @@ export interface RejectedSend extends FailedSend {
 export type CostResult =
   /** Its response names the cost. */
   | 'read'
+  /** Its response names the cost. It took no token, in observe mode. */
+  | 'observed'
   /** An attempt to send it failed before the upstream received anything. */
   | 'unsent'
   /** It was admitted, and never counted as sent. */

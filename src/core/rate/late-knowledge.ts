@@ -56,7 +56,7 @@ export function learnCost({ history, state }: AdaptiveRate, { sentAt, charged, a
   if (result === 'cancelled') return;
   const known = Math.min(actual, Math.max(charged, largestSample(state.meanCost)));
   history.onSettled(sentAt, known - charged);
-  if (result === 'read') recordCost(state, actual);
+  if (result !== 'unsent') recordCost(state, actual);
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

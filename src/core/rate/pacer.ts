@@ -60,6 +60,7 @@ export class Pacer {
    * back exceeds the unpaid units by one charge at most, if the upstream has counted less, and else not at all: that would be a burst.
    */
   settle({ charged, actual, result }: Omit<SettledCost, 'sentAt'>, now: Millis, rate: PerSecond): void {
+    if (result === 'observed') return;
     if (now > this.#last) {
       const paid = unitsPaidIn(now - this.#last, rate);
       const due = Math.min(this.#unpaid, Math.max(1, this.#payableBy(this.#last, rate)));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Gate } from '../../../src/core/admission/gate.ts';
+import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { CostRule } from '../../../src/core/cost/cost-rule.ts';
 import { RequestCosts } from '../../../src/core/cost/request-costs.ts';
@@ -12,11 +13,13 @@ const KNOWN_RATE: RateSettings = { initialRate: 100, maxRate: 100, minRate: 1, c
 
 const UNKNOWN_RATE = { initialRate: undefined, maxRate: Infinity, minRate: 1, cooldown: 1000 };
 
+const ENFORCE: EnforcementMode = 'enforce';
+
 /** A gate with a limit, by default of 100 units a second. */
-function openGate({ rule = RULE, rate = KNOWN_RATE, maxWait = 60_000 } = {}) {
+function openGate({ rule = RULE, rate = KNOWN_RATE, maxWait = 60_000, mode = ENFORCE } = {}) {
   const upstreams = [upstreamSettings({ rate, queue: { maxWait, maxDepth: 1000 } })];
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });
-  const gate = new Gate(store, () => undefined);
+  const gate = new Gate(store, () => undefined, mode);
   const admittedAt = new Map<Ticket, number>();
   const arrive = (client: string, now: number): Ticket => {
     const ticket: Ticket = new Ticket('up', client, 1, [SHARED], (_, at) => void admittedAt.set(ticket, at));
@@ -154,6 +157,20 @@ describe('a settled cost', () => {
     gate.onOutcome(ticket, response(429), 0);
     expect(gate.costs.settle(ticket, new Map([['', 500]]), 0)).toBe(false);
     expect(limit.meter.delay(0)).toBeCloseTo(10_000 / limit.meter.rate(0), 6);
+  });
+
+  test('of a request that would have been refused, in observe mode, changes no wait', () => {
+    const { gate, limit, arrive } = openGate({ mode: 'observe', maxWait: 0 });
+    const [passed, refused] = [arrive('a', 0), arrive('b', 0)];
+    for (const [ticket, cost] of [
+      [refused, 500],
+      [passed, 60],
+    ] as const) {
+      gate.onSent(ticket, 0);
+      gate.onOutcome(ticket, response(200), 0);
+      gate.costs.settle(ticket, new Map([['', cost]]), 0);
+    }
+    expect(limit.meter.delay(0)).toBeCloseTo(600, 6);
   });
 
   test('is not read for a limit that does not apply to the request', () => {
