@@ -425,7 +425,7 @@ limits: {overload: {eventLoopDelay: 200ms}}
 upstreams:
   api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, healthCheck: {path: /, interval: 50ms}, retry: {${FAST}}, accounts: [{name: main, value: token}]}
   chat: {url: "${chat.url}"}
-  costly: {url: "${costly.url}", rateLimit: {cost: {response: {header: Content-Length}, expected: 7, max: 9000}}, limits: [{name: x, cost: {response: {header: X-None}, max: 9}}]}
+  costly: {url: "${costly.url}", rateLimit: {cost: {response: {header: Content-Length}, expected: 7, max: 9000}}, limits: [{name: x, cost: {response: {header: X-None}, expected: 1, max: 9}}]}
   careless: {url: "https://127.0.0.1:1", tls: {insecure: true}, fallback: api, retry: {attempts: 1}}
 routes:
   - {path: /, upstream: api}
