@@ -1,4 +1,4 @@
-import type { FairQueueItem } from '../collections/fair-queue-flow.ts';
+import type { FairQueueEntry, FairQueueItem } from '../collections/fair-queue-flow.ts';
 import { FairQueueFlow, FairQueueGroup } from '../collections/fair-queue-flow.ts';
 import { FairQueueShares } from '../collections/fair-queue-shares.ts';
 import { TurnStarts } from '../collections/turn-starts.ts';
@@ -57,9 +57,10 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
   }
 
   #addFlow(key: number, weight: number, activeSince: Millis): FairQueueFlow<W> {
-    const finishTag = Math.max(this.virtualTime, this.#startTagOf(key, weight) + 1 / weight); // no less by rounding
+    const startTag = this.#startTagOf(key, weight);
+    const finishTag = Math.max(this.virtualTime, startTag + 1 / weight); // no less by rounding
     const tagOrder = this.#tagCount++;
-    const flow = new FairQueueFlow<W>({ key, group: undefined, finishTag, tagOrder, weight, activeSince });
+    const flow = new FairQueueFlow<W>({ key, group: undefined, startTag, finishTag, tagOrder, weight, activeSince });
     this.order.add(flow);
     this.order.totalWeight += weight;
     this.#entryCount += 1;
@@ -73,7 +74,7 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
     const startTag = group.starts?.take(key, memberWeight, group.virtualTime) ?? group.virtualTime;
     const finishTag = startTag + 1 / memberWeight;
     const tagOrder = this.#tagCount++;
-    const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, memberWeight, activeSince });
+    const flow = new FairQueueFlow<W>({ key, group, startTag, finishTag, tagOrder, weight, memberWeight, activeSince });
     group.onMemberAdded(flow);
     if (known === undefined) {
       group.tagOrder = tagOrder;
@@ -126,7 +127,8 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
-      flow.finishTag += cost / weight;
+      flow.startTag = flow.finishTag + (cost - 1) / weight;
+      flow.finishTag = flow.startTag + 1 / weight;
       flow.tagOrder = this.#tagCount++;
       this.order.update(flow);
     } else if (cost !== 1 && group !== undefined) {
@@ -163,16 +165,27 @@ export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
     return waiter;
   }
 
-  /** Removes a waiter that will not be served. It costs its client no virtual time. */
+  /** Removes a waiter that will not be served. It costs its client no virtual time, and earlier costs delay its next turn as before. */
   remove(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
     const { group } = flow;
     this.#unlink(flow, waiter);
     if (group === undefined) {
-      if (flow.length === 0) this.#keepPlace(flow.key, flow.weight, flow.finishTag - 1 / flow.weight);
-    } else if (group.memberCount === 0) this.#keepPlace(group.key, group.weight, group.startTag);
-    else this.order.placeGroup(group);
+      if (flow.length === 0) this.#keepStart(flow, flow.finishTag - 1 / flow.weight);
+    } else if (group.memberCount === 0) this.#keepStart(group, group.startTag);
+    else {
+      if (flow.length === 0 && flow.startTag > group.virtualTime) {
+        (group.starts ??= new TurnStarts()).charge(flow.key, flow.startTag);
+      }
+      this.order.placeGroup(group);
+    }
+  }
+
+  /** The turn of a client or group that leaves was to begin later than now because of its earlier costs, or it keeps its place. */
+  #keepStart({ key, weight, startTag }: FairQueueEntry<W>, place: number): void {
+    if (startTag > this.virtualTime) (this.starts ??= new TurnStarts()).charge(key, startTag);
+    else this.#keepPlace(key, weight, place);
   }
 
   /** Keeps the place of a refused client of a low weight. Returns how far virtual time is from the end of its turn; else 0. */

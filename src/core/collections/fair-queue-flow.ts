@@ -18,13 +18,15 @@ interface Tagged extends HeapItem {
   tagOrder: number;
 }
 
-type FlowFields = 'key' | 'group' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince';
+type FlowFields = 'key' | 'group' | 'startTag' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince';
 
 /** The requests of one client in one queue, in order of arrival. */
 export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged, ActiveSetMember {
   readonly key: number;
   /** Of the address that it shares a turn with; undefined if it has turns of its own. */
   readonly group: FairQueueGroup<W> | undefined;
+  /** The virtual time at which the turn of its head begins: of its group if it has one. */
+  startTag: number;
   finishTag: number;
   tagOrder: number;
   /** Of its turns, or of those of its group that are its own. */
@@ -40,6 +42,7 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
   constructor({
     key,
     group,
+    startTag,
     finishTag,
     tagOrder,
     weight,
@@ -49,6 +52,7 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
     super();
     this.key = key;
     this.group = group;
+    this.startTag = startTag;
     this.finishTag = finishTag;
     this.tagOrder = tagOrder;
     this.weight = weight;

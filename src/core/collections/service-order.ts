@@ -75,14 +75,16 @@ export class ServiceOrder<W extends LinkedItem<W>> {
   /** Moves the end of the next turn of a flow or group by units: before this virtual time by those units at most, and after it by `largest` units at most. */
   postpone(entry: FairQueueEntry<W>, units: number, largest: number, virtualTime: number): void {
     const moved = distanceToMove(entry.finishTag, entry.weight, units, largest, virtualTime);
+    entry.startTag += moved;
     entry.finishTag += moved;
-    if (entry instanceof FairQueueGroup) entry.startTag += moved;
     if (entry.heapIndex >= 0) this.#entries.update(entry);
   }
 
   /** As `postpone`, for the turn of a member among those of its group. */
   postponeMember(group: FairQueueGroup<W>, flow: FairQueueFlow<W>, units: number, largest: number): void {
-    flow.finishTag += distanceToMove(flow.finishTag, flow.memberWeight, units, largest, group.virtualTime);
+    const moved = distanceToMove(flow.finishTag, flow.memberWeight, units, largest, group.virtualTime);
+    flow.startTag += moved;
+    flow.finishTag += moved;
     if (flow.heapIndex < 0) return; // it is set aside
     group.members.update(flow);
     this.placeGroup(group);

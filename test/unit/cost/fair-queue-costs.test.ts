@@ -128,4 +128,38 @@ describe('a fair queue of requests with costs', () => {
     }
     expect(turns).toBeLessThanOrEqual(12);
   });
+
+  for (const [where, groupOf] of [
+    ['a client', () => undefined],
+    ['an address', (key: number) => `address${key}`],
+    ['a client of an address', () => 'address'],
+  ] as const) {
+    for (const settles of [false, true]) {
+      test(`delays the next turn of ${where} by ${settles ? 'settled ' : ''}costs, also if its requests leave and return`, () => {
+        const queue = new FairQueue<CostlyRequest>();
+        const costs = [100, 1];
+        const units = [0, 0];
+        const waiting: CostlyRequest[][] = [[], []];
+        const push = (key: number): void => {
+          const request = new CostlyRequest(key, costs[key]!);
+          waiting[key]!.push(request);
+          queue.push(key, 1, request, 0, groupOf(key));
+        };
+        for (const key of [0, 0, 1, 1]) push(key);
+        for (let turn = 0; turn < 20_000; turn += 1) {
+          const next = queue.peek()!;
+          queue.take(next, settles ? 1 : next.cost);
+          units[next.key]! += next.cost;
+          waiting[next.key] = waiting[next.key]!.filter((request) => request !== next);
+          const settled = { key: next.key, weight: 1, group: groupOf(next.key), units: next.cost - 1, largest: 1000 };
+          push(next.key);
+          if (settles) queue.settle(settled);
+          if (next.key !== 0) continue;
+          for (const request of waiting[0]!.splice(0)) queue.remove(request);
+          for (let i = 0; i < 2; i += 1) push(0);
+        }
+        expect(jain(units)).toBeGreaterThan(0.99);
+      });
+    }
+  }
 });
