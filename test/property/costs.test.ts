@@ -93,8 +93,8 @@ test('no cost makes a wait, a rate or a Retry-After something else than a number
           expect(admission.retryAfterMs).toBeLessThan(400_000);
           gate.onExchangeEnd(ticket);
         }
-        expect(ticket.costs.at('')).toBeGreaterThanOrEqual(0);
-        expect(ticket.costs.at('')).toBeLessThanOrEqual(1000);
+        expect(ticket.chargeAt(limit)).toBeGreaterThanOrEqual(0);
+        expect(ticket.chargeAt(limit)).toBeLessThanOrEqual(1000);
         expect(limit.meter.rate(now)).toBeGreaterThan(0);
         expect(Number.isFinite(limit.queue.virtualTime)).toBe(true);
         expect(limit.meter.meanCost).toBeLessThanOrEqual(1000);

@@ -135,7 +135,7 @@ function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Li
     activeClients: limit.ref.scope === 'upstream' ? upstream.activeClients.count(now) : 1,
     overrun: limit.mayBeOverrun(ticket.sentAt),
     attributes: ticket.attributes,
-    cost: ticket.costAt(limit.ref),
+    cost: ticket.chargeAt(limit),
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.onRejected(rejection, now);
@@ -171,7 +171,7 @@ function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now
   const existing = store.findLimit(ref); // created by another rejection while this request was in flight
   if (existing !== undefined) return existing;
   const limit = store.findOrCreateLimit(ref);
-  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now) * ticket.costAt(ref), now);
+  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now) * ticket.chargeAt(limit), now);
   return limit;
 }
 

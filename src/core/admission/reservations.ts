@@ -18,7 +18,7 @@ export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   if (ticket.quotas !== undefined) ticket.reservedQuotas = ticket.quotas.reserve(ticket, due, now);
   for (const limit of ticket.limits) {
     const { demand, meter, places } = limit;
-    const cost = ticket.costs?.find(limit.ref.nested);
+    const cost = ticket.costAt(limit);
     if (cost !== undefined) cost.isPaced = true;
     demand?.returns?.remove(ticket.fairnessKey);
     const isProbe = meter.take(now, due, attributesFor(meter, ticket), cost?.charged);
@@ -69,9 +69,9 @@ function giveBackCosts(
   result: Exclude<CostResult, 'read'>,
   now: Millis,
 ): void {
-  const { costs, sentAt } = ticket;
+  const { sentAt } = ticket;
   for (const limit of limits) {
-    const cost = costs?.find(limit.ref.nested);
+    const cost = ticket.costAt(limit);
     if (cost?.isPaced !== true) continue;
     const { charged } = cost;
     cost.isPaced = false;
@@ -92,7 +92,7 @@ export function takeTokensAtOnce(ticket: Ticket, clients: ClientStore, now: Mill
   takeTokens(ticket, now, now);
   const innermost = ticket.limits.at(-1);
   if (innermost === undefined) return;
-  bookUnits(clients, ticket, innermost, { charged: 1, actual: ticket.costAt(innermost.ref) }, now);
+  bookUnits(clients, ticket, innermost, { charged: 1, actual: ticket.chargeAt(innermost) }, now);
 }
 
 /** The quotas count an attempt from its send. */

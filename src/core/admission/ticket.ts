@@ -1,7 +1,7 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
-import type { RequestCosts } from '../cost/request-costs.ts';
+import type { LimitCost, RequestCosts } from '../cost/request-costs.ts';
 import type { GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -183,9 +183,15 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     return false;
   }
 
+  /** What it costs at a limit; undefined: one unit, also if a reload has changed the unit there since it arrived. */
+  costAt({ meter, ref }: Limit): LimitCost | undefined {
+    const cost = this.costs?.find(ref.nested);
+    return cost !== undefined && cost.rule.unit === meter.unit ? cost : undefined;
+  }
+
   /** What it is charged at a limit, in units; ≥ 0 and finite. */
-  costAt({ nested }: LimitRef): number {
-    return this.costs === undefined ? 1 : this.costs.at(nested);
+  chargeAt(limit: Limit): number {
+    return this.costAt(limit)?.charged ?? 1;
   }
 
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */

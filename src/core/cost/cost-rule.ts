@@ -9,6 +9,8 @@ export interface CostRule {
   readonly max: number;
   /** Responses name the cost, and correct the charge. */
   readonly isSettled: boolean;
+  /** What a unit is: see `RateSettings`. A limit whose unit is another one by now does not count the cost. */
+  readonly unit?: string | undefined;
 }
 
 /** The costs that a response names, in units, by the name of the limit. Undefined or absent where it names none. */

@@ -36,7 +36,7 @@ export class CostSettlement {
       cost.isOpen = false;
       cost.actual = actual;
       const limit = this.#find(ticket, rule.limit);
-      if (limit === undefined || costs === undefined) continue;
+      if (limit === undefined || costs === undefined || ticket.costAt(limit) !== cost) continue;
       limit.meter.settle?.({ sentAt, charged, actual, result: isPaced ? 'read' : 'observed' }, now);
       this.#emit({
         type: 'cost-settled',

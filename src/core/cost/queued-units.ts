@@ -9,10 +9,11 @@ import type { Millis } from '../scalars.ts';
 const MIN_RELATIVE_COST = 0.01;
 
 /** The units that a request counts in the order of service at a limit: its charge, as far as the pacer charges it. */
-export function queuedUnits({ meter, ref }: Limit, { costs }: Ticket, now: Millis): number {
-  if (costs === undefined) return 1;
+export function queuedUnits(limit: Limit, ticket: Ticket, now: Millis): number {
+  if (ticket.costs === undefined) return 1;
+  const { meter } = limit;
   const least = MIN_RELATIVE_COST * (meter.meanCost ?? 1);
-  return Math.min(Math.max(costs.at(ref.nested), least), largestCharge(meter.rate(now)));
+  return Math.min(Math.max(ticket.chargeAt(limit), least), largestCharge(meter.rate(now)));
 }
 
 /** What a request counted in the queues of its limit, and what it is to count there, in units. */

@@ -44,11 +44,6 @@ export class RequestCosts {
     return undefined;
   }
 
-  /** The charge at a limit, in units; ≥ 0 and finite. */
-  at(limit: string): number {
-    return this.find(limit)?.charged ?? 1;
-  }
-
   /** The attempt is being sent. @param limitRefs its limits: a rule of another one does not apply */
   onSent(limitRefs: readonly LimitRef[]): void {
     for (const cost of this.costs) {

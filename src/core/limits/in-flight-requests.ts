@@ -17,9 +17,11 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     ticket.account.inFlight += 1;
   }
   ticket.costs?.onSent(ticket.limitRefs);
-  for (const { meter, learnedMeter, isClassLimit, ref } of ticket.limits) {
-    const inFlightAtSend = meter.onSent(now, ticket.costAt(ref), ticket.costs?.find(ref.nested)?.isOpen);
-    if (isClassLimit) continue;
+  for (const limit of ticket.limits) {
+    const { meter, learnedMeter } = limit;
+    const cost = ticket.costAt(limit);
+    const inFlightAtSend = meter.onSent(now, cost?.charged, cost?.isOpen);
+    if (limit.isClassLimit) continue;
     ticket.inFlightAtSend = inFlightAtSend;
     ticket.sentUnits = learnedMeter.sentUnits ?? learnedMeter.sendCount;
   }

@@ -9,6 +9,7 @@ import { learnCost, resumeRate } from '../rate/late-knowledge.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { RateRules } from '../rate/rules.ts';
 import type { RateSettings } from '../rate/rate-state.ts';
+import { adoptUnit } from '../rate/unit-change.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../scalars.ts';
 import type { Quota } from '../hints/hints.ts';
@@ -16,7 +17,7 @@ import type { Quota } from '../hints/hints.ts';
 /** The meter of a limit that this process keeps: the adaptive rate, bounded by the reported quota, spaced by the pacer. */
 export class LocalMeter implements Meter {
   readonly adaptiveRate: AdaptiveRate;
-  readonly #pacer = new Pacer();
+  #pacer = new Pacer();
   readonly #quota = new QuotaPacing();
   sendCount = 0;
   sentUnits = 0;
@@ -55,6 +56,10 @@ export class LocalMeter implements Meter {
     return this.#quota.left;
   }
 
+  get unit(): string | undefined {
+    return this.adaptiveRate.state.unit;
+  }
+
   get meanCost(): number {
     return this.adaptiveRate.state.meanCost;
   }
@@ -68,11 +73,8 @@ export class LocalMeter implements Meter {
   }
 
   rate(now: Millis): PerSecond {
-    return Math.min(
-      this.adaptiveRate.rate,
-      this.#quota.rate(now),
-      this.adaptiveRate.inFlightLimiter.throughput * this.meanCost,
-    );
+    const { rate, inFlightLimiter } = this.adaptiveRate;
+    return Math.min(rate, this.#quota.rate(now), inFlightLimiter.throughput * this.meanCost);
   }
 
   get hasBlock(): boolean {
@@ -117,14 +119,6 @@ export class LocalMeter implements Meter {
   settle(settled: SettledCost, now: Millis): void {
     this.#pacer.settle(settled, now, this.#paceAt(now));
     learnCost(this.adaptiveRate, settled);
-  }
-
-  probe(now: Millis): void {
-    this.adaptiveRate.probe(now);
-  }
-
-  onUnblockedSend(now: Millis): void {
-    this.adaptiveRate.onUnblockedSend(now);
   }
 
   release(): void {
@@ -215,6 +209,7 @@ export class LocalMeter implements Meter {
   }
 
   advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {
+    if (adoptUnit(this.adaptiveRate)) this.#pacer = new Pacer();
     this.adaptiveRate.advance(now, queued, feedbackLag);
   }
 

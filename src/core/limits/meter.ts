@@ -109,6 +109,8 @@ export interface MeterView {
   readonly quotaLeft: number | undefined;
   /** When growth resumes after a cut; absent if that is unknown. */
   readonly cooldownUntil?: Millis | undefined;
+  /** What a unit is: see `RateSettings`. Absent if it is a request. */
+  readonly unit?: string | undefined;
   /** Units of a request, averaged over the last sends; > 0. Absent if each has one. */
   readonly meanCost?: number;
   /** Units that are paid for only after the next request: see `Pacer`. Absent if each request has one. */

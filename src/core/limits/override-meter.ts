@@ -1,11 +1,10 @@
 import type { CutCause, LimitState } from './limit-state.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
-import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { FailedSend, RejectedSend, SettledCost } from '../rate/failed-send.ts';
 import { Pacer } from '../rate/pacer.ts';
-import { ForwardingLearner } from './forwarding-learner.ts';
+import { ForwardingMeter } from './forwarding-meter.ts';
 import type { Meter } from './meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { NO_OVERRIDE } from './operator-override.ts';
@@ -19,8 +18,8 @@ const UNKNOWN_END_RETRY_AFTER: Millis = 30_000;
  * it once the override ends. A limit keeps this meter after its first override; a token that was taken from one of the two
  * meters is released on the same one.
  */
-export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
-  readonly #pacer = new Pacer();
+export class OverrideMeter extends ForwardingMeter implements Meter {
+  #pacer = new Pacer();
   #override: OperatorOverride = NO_OVERRIDE;
   /** Set until `advance` or `endExpiredBlock` finds that the block has expired. */
   #isBlockedByOperator = false;
@@ -50,10 +49,6 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return phase === 'blocked' && this.pinnedRate !== undefined ? 'backoff' : phase;
   }
 
-  get ceiling(): PerSecond {
-    return this.learnedMeter.ceiling;
-  }
-
   get latencyLimit(): Meter['latencyLimit'] {
     return this.pinnedRate === undefined ? this.learnedMeter.latencyLimit : undefined;
   }
@@ -67,28 +62,12 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.pinnedRate === undefined ? this.learnedMeter.blockedUntil : finiteOrUndefined(this.#upstreamStopUntil);
   }
 
-  get quotaLeft(): number | undefined {
-    return this.learnedMeter.quotaLeft;
-  }
-
   get cooldownUntil(): Millis | undefined {
     return this.pinnedRate === undefined ? this.learnedMeter.cooldownUntil : undefined;
   }
 
-  get meanCost(): number {
-    return this.learnedMeter.meanCost ?? 1;
-  }
-
   get carriedUnits(): number {
     return this.pinnedRate === undefined ? (this.learnedMeter.carriedUnits ?? 0) : this.#pacer.carried;
-  }
-
-  get sendCount(): number {
-    return this.learnedMeter.sendCount;
-  }
-
-  get inFlight(): number {
-    return this.learnedMeter.inFlight;
   }
 
   rate(now: Millis): PerSecond {
@@ -113,24 +92,8 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return !this.#isBlockedByOperator && this.pinnedRate === undefined && this.learnedMeter.hasBlock === true;
   }
 
-  get needsAttributes(): boolean {
-    return this.learnedMeter.needsAttributes === true;
-  }
-
   block(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined {
     return this.hasBlock ? this.learnedMeter.block?.(now, attributes) : undefined;
-  }
-
-  isQuotaInForce(now: Millis): boolean {
-    return this.learnedMeter.isQuotaInForce(now);
-  }
-
-  quotaAppliesTo(requester: Requester): boolean {
-    return this.learnedMeter.quotaAppliesTo(requester);
-  }
-
-  quotaOwner(now: Millis): QuotaOwner | undefined {
-    return this.learnedMeter.quotaOwner(now);
   }
 
   isHeldBack(now: Millis, attributes?: RequestAttributes): boolean {
@@ -216,7 +179,9 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
   /** Requests that wait because of the override are no sign of demand above the learned rate. */
   override advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {
     this.endExpiredBlock(now);
+    const { unit } = this;
     this.learnedMeter.advance(now, queued && !this.isRestricting(now), feedbackLag);
+    if (this.unit !== unit) this.#pacer = new Pacer();
   }
 
   endExpiredBlock(now: Millis): void {

@@ -37,8 +37,9 @@ export class AdaptiveRate {
   readonly #rules: RateRules;
   /** Written only here, by the rules, the breaker, late-knowledge.ts and place-detection.ts. */
   readonly state: RateState;
-  readonly history = new SendHistories();
-  readonly breaker: Breaker;
+  /** Replaced only in unit-change.ts, as the breaker. */
+  history = new SendHistories();
+  breaker: Breaker;
   readonly inFlightLimiter: InFlightLimiter;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;

@@ -180,7 +180,6 @@ export function clamp(value: number, low: number, high: number): number {
  * met. What was learned within the bounds is kept.
  */
 export function clampToSettings(state: RateState, settings: RateSettings): void {
-  if (state.unit !== settings.unit) Object.assign(state, makeRateState(settings));
   const { initialRate, minRate, maxRate } = settings;
   if (state.phase !== 'open') {
     if (state.rate > maxRate) state.rate = maxRate;

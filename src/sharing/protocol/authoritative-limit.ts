@@ -209,11 +209,11 @@ export class AuthoritativeLimit<Member> {
       },
       probed: (at) => {
         if (!meter.hasBlock) return; // the block has ended meanwhile
-        meter.probe(clampTime(at));
+        meter.adaptiveRate.probe(clampTime(at));
         this.#probingMember = reporter.memberId;
         this.#isProbeSent = false;
       },
-      blockBypassed: (at) => meter.onUnblockedSend(clampTime(at)),
+      blockBypassed: (at) => meter.adaptiveRate.onUnblockedSend(clampTime(at)),
       resumeBlock: (block, at) => meter.resumeBlock(block, clampTime(at)),
       failed: (failure: FailedSend, at) => {
         const from = meter.rate(now);

@@ -27,6 +27,18 @@ describe('the unit of a limit', () => {
     expect(units.includes(undefined)).toBe(false);
     expect(new Set(units).size).toBe(4);
   });
+
+  test('stays the same if routes are added, removed or reordered that name no other cost', () => {
+    const units = [
+      'routes: [{path: /, upstream: api, cost: 2}, {path: /heavy, upstream: api, cost: 25}]',
+      'routes: [{path: /heavy, upstream: api, cost: 25}, {path: /, upstream: api, cost: 2}]',
+      'routes: [{path: /, upstream: api, cost: 2}, {path: /new, upstream: api}, {path: /heavy, upstream: api, cost: 25}]',
+      'routes: [{path: /, upstream: api, cost: 2}, {path: /a, upstream: api, cost: 25}, {path: /b, upstream: api, cost: 25}]',
+    ].map((routes) => unitOf('rateLimit: {}', '', routes));
+    expect(new Set(units).size).toBe(1);
+    const added = 'routes: [{path: /, upstream: api}, {path: /new, upstream: api}]';
+    expect(unitOf('rateLimit: {cost: 5}', '', added)).toBe(unitOf('rateLimit: {cost: 5}', ''));
+  });
 });
 
 test('a limit drops what it has learned when a reload changes its unit, and only then', () => {

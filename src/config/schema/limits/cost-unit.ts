@@ -1,7 +1,8 @@
 import type { Config } from '../config-schema.ts';
 
 /**
- * Identifies what one unit is at a limit: a learned rate in other units says nothing. Undefined: a unit is a request, as where several
+ * Identifies what one unit is at a limit, by the different costs that are configured there: a learned rate in other units says nothing.
+ * Undefined: a unit is a request, as where several
  * processes share limits.
  * @param nested the name of the nested limit; empty for the limit of the upstream
  */
@@ -16,5 +17,6 @@ export function costUnitOf(
     nested === ''
       ? [rateLimit?.cost, ...routes.filter((route) => route.upstream === upstream).map(({ cost }) => cost)]
       : [limits.find(({ name }) => name === nested)?.cost];
-  return costs.every((cost) => cost === undefined) ? undefined : JSON.stringify(costs);
+  const different = new Set(costs.flatMap((cost) => (cost === undefined ? [] : [JSON.stringify(cost)])));
+  return different.size === 0 ? undefined : [...different].toSorted().join();
 }
