@@ -8,6 +8,7 @@ import { nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
+import { largestSample } from '../rate/rate-state.ts';
 import { attributesFor, type Ticket } from './ticket.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Millis } from '../scalars.ts';
@@ -135,7 +136,7 @@ function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Li
     activeClients: limit.ref.scope === 'upstream' ? upstream.activeClients.count(now) : 1,
     overrun: limit.mayBeOverrun(ticket.sentAt),
     attributes: ticket.attributes,
-    cost: ticket.chargeAt(limit),
+    cost: ticket.costAt(limit)?.counted ?? 1,
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.onRejected(rejection, now);
@@ -171,7 +172,9 @@ function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now
   const existing = store.findLimit(ref); // created by another rejection while this request was in flight
   if (existing !== undefined) return existing;
   const limit = store.findOrCreateLimit(ref);
-  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now) * ticket.chargeAt(limit), now);
+  const cost = ticket.costAt(limit);
+  const units = cost === undefined ? 1 : Math.min(cost.charged, largestSample(cost.rule.expected));
+  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now) * units, now);
   return limit;
 }
 

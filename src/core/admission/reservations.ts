@@ -75,7 +75,8 @@ function giveBackCosts(
     if (cost?.isPaced !== true) continue;
     const { charged } = cost;
     cost.isPaced = false;
-    limit.meter.settle?.({ sentAt, charged, actual: 0, result }, now);
+    limit.meter.settle?.({ charged, actual: 0, result }, now);
+    if (result === 'unsent') limit.meter.onCostKnown?.({ sentAt, counted: cost.counted, actual: undefined });
     if (limit === ticket.limits.at(-1)) {
       bookUnits(clients, ticket, limit, { charged, actual: Math.min(1, charged) }, now);
     }

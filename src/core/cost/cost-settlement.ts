@@ -37,7 +37,8 @@ export class CostSettlement {
       cost.actual = actual;
       const limit = this.#find(ticket, rule.limit);
       if (limit === undefined || costs === undefined || ticket.costAt(limit) !== cost) continue;
-      limit.meter.settle?.({ sentAt, charged, actual, result: isPaced ? 'read' : 'observed' }, now);
+      if (isPaced) limit.meter.settle?.({ charged, actual, result: 'read' }, now);
+      limit.meter.onCostKnown?.({ sentAt, counted: cost.counted, actual });
       this.#emit({
         type: 'cost-settled',
         upstream,

@@ -6,6 +6,8 @@ export interface LimitCost {
   readonly rule: CostRule;
   /** What each attempt is charged, in units; ≥ 0 and finite. */
   charged: number;
+  /** What the history of the limit counts for the last attempt, in units. */
+  counted: number;
   /** What the response to the last attempt named, in units; undefined if it named nothing. */
   actual: number | undefined;
   /** The response to the attempt under way may still name the cost. */
@@ -24,7 +26,7 @@ export class RequestCosts {
     this.route = route;
     this.costs = rules.map((rule) => {
       const charged = boundCost(declare(rule), rule) ?? rule.expected;
-      return { rule, charged, actual: undefined, isOpen: false, isPaced: false };
+      return { rule, charged, counted: charged, actual: undefined, isOpen: false, isPaced: false };
     });
   }
 

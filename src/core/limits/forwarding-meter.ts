@@ -4,7 +4,7 @@ import type { Quota } from '../hints/hints.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import type { FailedSend, KnownCost, RejectedSend } from '../rate/failed-send.ts';
 import type { Learner, Meter } from './meter.ts';
 
 /**
@@ -20,6 +20,10 @@ export abstract class ForwardingMeter implements Learner {
 
   onSent(now: Millis, cost?: number, isEstimate?: boolean): number {
     return this.learnedMeter.onSent(now, cost, isEstimate);
+  }
+
+  onCostKnown(cost: KnownCost): void {
+    this.learnedMeter.onCostKnown?.(cost);
   }
 
   onResponse(now: Millis): void {

@@ -1,5 +1,6 @@
 import { countSend, releaseReservations } from '../admission/reservations.ts';
 import { NO_LIMITS, type Ticket } from '../admission/ticket.ts';
+import { largestSample } from '../rate/rate-state.ts';
 import type { Millis } from '../scalars.ts';
 import { releasePlaces, releasePlacesOnResponse } from './limit-places.ts';
 
@@ -21,6 +22,7 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     const { meter, learnedMeter } = limit;
     const cost = ticket.costAt(limit);
     const inFlightAtSend = meter.onSent(now, cost?.charged, cost?.isOpen);
+    if (cost !== undefined) cost.counted = Math.min(cost.charged, largestSample(meter.meanCost ?? 1));
     if (limit.isClassLimit) continue;
     ticket.inFlightAtSend = inFlightAtSend;
     ticket.sentUnits = learnedMeter.sentUnits ?? learnedMeter.sendCount;

@@ -3,7 +3,7 @@ import type { Meter } from './meter.ts';
 import { Pacer } from '../rate/pacer.ts';
 import { QuotaPacing } from '../quota/quota-pacing.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
-import type { FailedSend, RejectedSend, SettledCost } from '../rate/failed-send.ts';
+import type { FailedSend, KnownCost, RejectedSend, SettledCost } from '../rate/failed-send.ts';
 import { AdaptiveRate } from '../rate/adaptive-rate.ts';
 import { learnCost, resumeRate } from '../rate/late-knowledge.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
@@ -118,7 +118,10 @@ export class LocalMeter implements Meter {
 
   settle(settled: SettledCost, now: Millis): void {
     this.#pacer.settle(settled, now, this.#paceAt(now));
-    learnCost(this.adaptiveRate, settled);
+  }
+
+  onCostKnown(cost: KnownCost): void {
+    learnCost(this.adaptiveRate, cost);
   }
 
   release(): void {

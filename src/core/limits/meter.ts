@@ -5,7 +5,7 @@ import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { LatencyLimit } from '../rate/in-flight-limiter.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { FailedSend, RejectedSend, SettledCost } from '../rate/failed-send.ts';
+import type { FailedSend, KnownCost, RejectedSend, SettledCost } from '../rate/failed-send.ts';
 
 /** When a request may be sent: the tokens of one limit. */
 export interface Pacing {
@@ -32,7 +32,7 @@ export interface Pacing {
    * @param cost in units; 1 when absent
    */
   take(now: Millis, due: Millis, attributes?: RequestAttributes, cost?: number): boolean;
-  /** Corrects what a request was charged, once its cost is known. Absent if another process keeps the limit. */
+  /** Corrects what a request was charged that took a token, once its cost is known. Absent if another process keeps the limit. */
   settle?(settled: SettledCost, now: Millis): void;
   /** Ends the reservation of a token: its request has been sent, or never will be. */
   release(): void;
@@ -44,8 +44,14 @@ export interface Pacing {
 
 /** What a limit learns from: sends, results of attempts, reported quotas, and what other processes knew. */
 export interface Learner {
-  /** Returns how many requests are in flight, this one included. @param cost in units; 1 when absent. @param isEstimate see `settle` */
+  /**
+   * Returns how many requests are in flight, this one included. The history counts no more units than `largestSample` of the mean.
+   * @param cost in units; 1 when absent
+   * @param isEstimate the response may name another cost
+   */
   onSent(now: Millis, cost?: number, isEstimate?: boolean): number;
+  /** Learns what a request has cost. Absent if another process keeps the limit. */
+  onCostKnown?(cost: KnownCost): void;
   /** A request in flight has its response, or will get none. Called once for each, after what the response says is recorded. */
   onResponse(now: Millis): void;
   /** A request is no longer in flight. Returns whether another one may be sent because of that. */

@@ -136,8 +136,8 @@ export class OverrideMeter extends ForwardingMeter implements Meter {
   }
 
   settle(settled: SettledCost, now: Millis): void {
-    if (this.pinnedRate !== undefined) this.#pacer.settle(settled, now, this.pinnedRate);
-    this.learnedMeter.settle?.(settled, now);
+    if (this.pinnedRate === undefined) this.learnedMeter.settle?.(settled, now);
+    else this.#pacer.settle(settled, now, this.pinnedRate);
   }
 
   release(): void {

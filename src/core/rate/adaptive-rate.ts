@@ -13,7 +13,14 @@ import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
 import { RATE_RULES, type RateRules } from './rules.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
-import { clamp, clampToSettings, makeRateState, resetToSettings, resetToUnlimited } from './rate-state.ts';
+import {
+  clamp,
+  clampToSettings,
+  largestSample,
+  makeRateState,
+  resetToSettings,
+  resetToUnlimited,
+} from './rate-state.ts';
 import { FeedbackFreshness } from './feedback-freshness.ts';
 import type { RequestAttributes } from './breaker/request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../scalars.ts';
@@ -111,8 +118,8 @@ export class AdaptiveRate {
 
   /** Returns how many requests are in flight, this one included. */
   onSent(now: Millis, cost = 1, isEstimate = false): number {
-    this.history.onSent(now, cost);
     recordSendCost(this.state, cost, isEstimate);
+    this.history.onSent(now, Math.min(cost, largestSample(this.state.meanCost)));
     return this.inFlightLimiter.onSent(now);
   }
 

@@ -2,7 +2,7 @@
 
 import type { Millis } from '../scalars.ts';
 import type { AdaptiveRate } from './adaptive-rate.ts';
-import type { LateLatency, SettledCost } from './failed-send.ts';
+import type { KnownCost, LateLatency } from './failed-send.ts';
 import type { RateDecrease } from './decrease.ts';
 import { isCalm } from './growth.ts';
 import { reviseFirstDecrease } from './decrease.ts';
@@ -52,11 +52,10 @@ export function learnLatency(
 }
 
 /** Learns what a request has cost: the upstream has counted these units at the time of the send. */
-export function learnCost({ history, state }: AdaptiveRate, { sentAt, charged, actual, result }: SettledCost): void {
-  if (result === 'cancelled') return;
-  const known = Math.min(actual, Math.max(charged, largestSample(state.meanCost)));
-  history.onSettled(sentAt, known - charged);
-  if (result !== 'unsent') recordCost(state, actual);
+export function learnCost({ history, state }: AdaptiveRate, { sentAt, counted, actual }: KnownCost): void {
+  const known = Math.min(actual ?? 0, Math.max(counted, largestSample(state.meanCost)));
+  history.onSettled(sentAt, known - counted);
+  if (actual !== undefined) recordCost(state, actual);
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

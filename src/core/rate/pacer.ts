@@ -59,8 +59,7 @@ export class Pacer {
    * A request turns out to have cost something else than it was charged. No request is charged more than `largestCharge`. What is given
    * back exceeds the unpaid units by one charge at most, if the upstream has counted less, and else not at all: that would be a burst.
    */
-  settle({ charged, actual, result }: Omit<SettledCost, 'sentAt'>, now: Millis, rate: PerSecond): void {
-    if (result === 'observed') return;
+  settle({ charged, actual, result }: SettledCost, now: Millis, rate: PerSecond): void {
     if (now > this.#last) {
       const paid = unitsPaidIn(now - this.#last, rate);
       const due = Math.min(this.#unpaid, Math.max(1, this.#payableBy(this.#last, rate)));
