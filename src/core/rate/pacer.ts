@@ -45,25 +45,31 @@ export class Pacer {
    * @param cost in units, ≥ 0 and finite
    */
   take(due: Millis, rate: PerSecond, cost = 1): void {
+    if (rate === Number.POSITIVE_INFINITY) this.#payAll();
     const paidAt = this.#last + this.#payment(rate);
     if (this.#carried > 0) this.#pay(due - paidAt, rate);
-    // A credit ends as it would be used up: an upstream without a burst keeps nothing for later.
+    // A credit pays for one request, and ends as it would be used up: an upstream without a burst keeps nothing for later.
     const left = this.#unpaid < 0 ? Math.min(0, this.#unpaid + unitsPaidIn(due - this.#last, rate)) : 0;
     this.#last = Math.max(due, paidAt);
     this.#takenAt = this.#last;
-    if (cost <= 1 && this.#carried === 0) this.#unpaid = cost + left;
-    else this.#spread(Math.min(cost, largestCharge(rate)) + this.#carried + left, largestCharge(rate), rate);
+    if (cost <= 1 && this.#carried === 0) this.#unpaid = Math.max(0, cost + left);
+    else {
+      const largest = largestCharge(rate);
+      this.#spread(Math.max(0, Math.min(cost, largest) + this.#carried + left), largest, rate);
+    }
   }
 
   /**
    * A request turns out to have cost something else than it was charged. No request is charged more than `largestCharge`. What is given
    * back exceeds the unpaid units by one charge at most, if the upstream has counted less, and else not at all: that would be a burst.
+   * At an unlimited rate, everything is paid.
    */
   settle({ charged, actual, result }: SettledCost, now: Millis, rate: PerSecond): void {
+    if (rate === Number.POSITIVE_INFINITY) return this.#payAll();
     if (now > this.#last) {
       const paid = unitsPaidIn(now - this.#last, rate);
       const due = Math.min(this.#unpaid, Math.max(1, this.#payableBy(this.#last, rate)));
-      if (paid > due) this.#pay(((paid - due) * 1000) / rate, rate);
+      this.#pay(now - this.#last - (1000 * due) / rate, rate);
       this.#unpaid = due < 0 ? Math.min(0, due + paid) : Math.max(0, due - paid);
       this.#last = now;
     }
@@ -84,6 +90,12 @@ export class Pacer {
   /** The units that can be paid from this time on until `MAX_PAYMENT` after the last token; ≥ 0. */
   #payableBy(from: Millis, rate: PerSecond): number {
     return unitsPaidIn(this.#takenAt + MAX_PAYMENT - from, rate);
+  }
+
+  /** What is paid for at an unlimited rate: all, except for one unit of the last request, which spaces the next one once there is a rate. */
+  #payAll(): void {
+    this.#carried = 0;
+    this.#unpaid = Math.min(1, this.#unpaid);
   }
 
   /** Pays what is carried by idle time. */

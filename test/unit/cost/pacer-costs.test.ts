@@ -118,4 +118,53 @@ describe('a pacer of units', () => {
     expect(pacer.delay(10, Number.POSITIVE_INFINITY)).toBe(0);
     expect(pacer.delay(1000, RATE)).toBeLessThanOrEqual(60_000);
   });
+
+  test('carries nothing over from an unlimited rate, whatever is settled there', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE);
+    for (let i = 0; i < 12; i += 1) pacer.settle({ charged: 1, actual: 1e9, result: 'read' }, 0, RATE);
+    expect(pacer.carried).toBe(6000);
+    for (let i = 0; i < 2; i += 1) pacer.settle({ charged: 1, actual: 500, result: 'read' }, 10, Infinity);
+    expect(pacer.carried).toBe(0);
+    expect(pacer.delay(10, RATE)).toBeCloseTo(90, 9);
+    for (const now of [20, 20, 30]) pacer.take(now, Infinity);
+    pacer.settle({ charged: 1, actual: 500, result: 'read' }, 40, Infinity);
+    expect(pacer.delay(40, RATE)).toBeCloseTo(90, 9);
+  });
+
+  test('pays nothing of what it carried before with a request at an unlimited rate', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE);
+    for (let i = 0; i < 12; i += 1) pacer.settle({ charged: 1, actual: 1e9, result: 'read' }, 0, RATE);
+    pacer.take(0, Infinity);
+    expect(pacer.delay(0, RATE)).toBeCloseTo(100, 9);
+    expect(pacer.carried).toBe(0);
+  });
+
+  test('lets one more request pass for what is given back late, and not a burst of cheap ones', () => {
+    const pacer = new Pacer();
+    pacer.take(0, RATE, 500);
+    pacer.settle({ charged: 500, actual: 1, result: 'read' }, 50_000, RATE);
+    let sends = 0;
+    for (; pacer.delay(50_000, RATE) <= 0; sends += 1) pacer.take(50_000, RATE, 1);
+    expect(sends).toBeLessThanOrEqual(2);
+  });
+
+  test('sends by the actual costs where each request is charged too much, and its response comes late', () => {
+    const pacer = new Pacer();
+    const settlements: number[] = [];
+    let sends = 0;
+    for (let now = 0; now < 600_000; now += 100) {
+      while ((settlements[0] ?? Infinity) <= now) {
+        settlements.shift();
+        pacer.settle({ charged: 100, actual: 2, result: 'read' }, now, RATE);
+      }
+      if (pacer.delay(now, RATE) > 0) continue;
+      pacer.take(now, RATE, 100);
+      settlements.push(now + 20_000);
+      sends += 1;
+    }
+    expect(sends).toBeGreaterThan(500); // 60 by the charges alone, 3000 by the costs
+    expect(sends).toBeLessThanOrEqual(3001);
+  });
 });
