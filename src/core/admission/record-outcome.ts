@@ -6,7 +6,7 @@ import type { LimitRef } from '../limits/limit-ref.ts';
 import { attributedLimitRef, requestQuotaRef } from '../limits/attributed-limit.ts';
 import { nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
-import { applyQuota } from '../quota/apply-quota.ts';
+import { applyQuota, quotaLeftNow } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
 import { largestSample } from '../rate/rate-state.ts';
 import { attributesFor, type Ticket } from './ticket.ts';
@@ -63,9 +63,8 @@ function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamRespon
   const { ticket, upstream } = context;
   const lacksQuota = hints.quota === undefined && status < 400 && hints.isFromCache !== true;
   if (lacksQuota && ticket.limitRefs.at(-1)?.nested === '') upstream.unmeteredSuccesses.onSuccess(ticket.client, now);
-  const innermost = innermostUpstreamLimit(ticket);
   for (const limit of ticket.limits) {
-    recordAccepted(context, limit, limit === innermost ? ticket.inFlightAtSend : 0, now);
+    recordAccepted(context, limit, ticket.countsAtSend(limit)?.inFlightAtSend ?? 0, now);
   }
   if (status < 500) upstream.retryBudget.earn(ticket.fairnessKey, now);
 }
@@ -80,24 +79,24 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   const { ticket, upstream, store } = context;
   const { quota, limit: rejectedBy, quotaLimit = rejectedBy } = response.hints;
   if (quota === undefined || response.isTakenOver === true) return false;
-  const { sentAt, sentUnits } = ticket;
+  const { sentAt } = ticket;
   const ref = quotaLimit === undefined ? requestQuotaRef(ticket) : attributedLimitRef(ticket, quotaLimit, upstream);
   if (ref === undefined) return false;
   const limit =
     findTicketLimit(ticket, ref) ?? (isQuotaScarce(quota) ? findOrCreateLimit(context, ref, now) : undefined);
   if (limit === undefined) return false;
-  const { learnedMeter: meter } = limit;
-  const { remaining } = quota;
   if (!limit.mayBeOverrun(sentAt)) {
-    // Requests sent after this one have used some of what remains. At an outer limit they are not counted.
-    const isCounted = limit === innermostUpstreamLimit(ticket);
-    const uncounted = isCounted ? (meter.sentUnits ?? meter.sendCount) - sentUnits : 0;
-    const left = Math.max(0, remaining - uncounted);
-    const counted = left === remaining ? quota : { ...quota, remaining: left, reportedRemaining: remaining };
-    return applyQuota(store, limit, ticket, counted, response.status, now);
+    return applyQuota(
+      store,
+      limit,
+      ticket,
+      quotaLeftNow(quota, limit, ticket.countsAtSend(limit)),
+      response.status,
+      now,
+    );
   }
   // Under an overrun, the quota was spent by requests that the limit would not have let pass: its reset says nothing.
-  const known = remaining === 0 ? { ...quota, resetIn: undefined } : quota;
+  const known = quota.remaining === 0 ? { ...quota, resetIn: undefined } : quota;
   return applyQuota(store, limit, ticket, known, response.status, now);
 }
 
@@ -131,7 +130,7 @@ function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Li
 
   const rejection = {
     sentAt: ticket.sentAt,
-    inFlightAtSend: limit === innermostUpstreamLimit(ticket) ? ticket.inFlightAtSend : 0,
+    inFlightAtSend: ticket.countsAtSend(limit)?.inFlightAtSend ?? 0,
     retryAfterMs: hints.retryAfterMs,
     activeClients: limit.ref.scope === 'upstream' ? upstream.activeClients.count(now) : 1,
     overrun: limit.mayBeOverrun(ticket.sentAt),
@@ -155,12 +154,6 @@ function holdClient({ ticket, store }: OutcomeContext, limit: Limit, until: Mill
   if (ticket.clientSlot === undefined || until <= now) return;
   if (limit.ref.nested === '') store.clients.hold(ticket.clientSlot, until, now);
   else limit.holdClient(ticket.client, until, now);
-}
-
-/** The innermost limit that the upstream itself enforces: `inFlightAtSend` and `sentUnits` are counts of this one. */
-function innermostUpstreamLimit({ limits }: Ticket): Limit | undefined {
-  const last = limits.at(-1);
-  return last?.isClassLimit === true ? limits.findLast((limit) => !limit.isClassLimit) : last;
 }
 
 function findTicketLimit({ limits }: Ticket, { nested }: LimitRef): Limit | undefined {

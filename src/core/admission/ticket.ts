@@ -1,7 +1,7 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
-import type { LimitCost, RequestCosts } from '../cost/request-costs.ts';
+import type { LimitCost, RequestCosts, SendCounts } from '../cost/request-costs.ts';
 import type { GateDecision, RefusalReason } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -92,10 +92,11 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   reservedSlots: ConnectionSlots | undefined = undefined;
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** Requests in flight at the upstream's innermost limit when it was sent, itself included; 0 if unknown. */
+  /** See `SendCounts`: of `countedLimit`. Those of limits with a cost are in `costs`. */
   inFlightAtSend = 0;
-  /** The units of all sends of that limit up to this one; 0 if unknown. */
   sentUnits = 0;
+  /** The innermost limit of the upstream at which it has one unit, once it was sent. */
+  countedLimit: Limit | undefined = undefined;
   /** Limits whose tokens it has taken, until it is sent. */
   reservedLimits: readonly Limit[] = NO_LIMITS;
   /** It is in flight, and has no response yet. */
@@ -187,6 +188,11 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   costAt({ meter, ref }: Limit): LimitCost | undefined {
     const cost = this.costs?.find(ref.nested);
     return cost !== undefined && cost.rule.unit === meter.unit ? cost : undefined;
+  }
+
+  /** What a limit had counted when it was sent; undefined if that is unknown. */
+  countsAtSend(limit: Limit): SendCounts | undefined {
+    return limit === this.countedLimit ? this : this.costAt(limit);
   }
 
   /** What it is charged at a limit, in units; ≥ 0 and finite. */

@@ -5,7 +5,7 @@ import type { EventSink } from '../events/proxy-events.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Limit } from '../limits/limit.ts';
 import { nestedLimitField } from '../limits/limit-ref.ts';
-import { applyQuota } from '../quota/apply-quota.ts';
+import { applyQuota, quotaLeftNow } from '../quota/apply-quota.ts';
 import type { Millis } from '../scalars.ts';
 import { bookUnits } from './queued-units.ts';
 import { boundCost, type NamedCosts } from './cost-rule.ts';
@@ -56,11 +56,13 @@ export class CostSettlement {
     return isCorrected;
   }
 
-  /** Applies the level of a bucket that a response reports for a limit, in units. */
+  /** Applies the level of a bucket that a response reports for a limit, in units. Under an overrun, it says nothing. */
   applyBucket(ticket: Ticket, name: string, level: NonNullable<Hints['quota']>, now: Millis): void {
     const limit = this.#find(ticket, name);
     if (limit === undefined) return;
-    applyQuota(this.#store, limit, ticket, level, 200, now);
+    const cost = ticket.costAt(limit);
+    if (cost === undefined || limit.mayBeOverrun(ticket.sentAt)) return;
+    applyQuota(this.#store, limit, ticket, quotaLeftNow(level, limit, cost), 200, now);
     this.#waitQueue.serveReadyWithin(limit, now);
   }
 

@@ -1,13 +1,24 @@
 import type { LimitRef } from '../limits/limit-ref.ts';
 import { boundCost, type CostRule } from './cost-rule.ts';
 
+/** What a limit had counted when a request was sent. */
+export interface SendCounts {
+  /** Requests in flight, itself included. */
+  readonly inFlightAtSend: number;
+  /** The units of all sends up to this one. */
+  readonly sentUnits: number;
+}
+
 /** What one request costs at one limit. */
-export interface LimitCost {
+export interface LimitCost extends SendCounts {
   readonly rule: CostRule;
   /** What each attempt is charged, in units; ≥ 0 and finite. */
   charged: number;
   /** What the history of the limit counts for the last attempt, in units. */
   counted: number;
+  /** See `SendCounts`. */
+  inFlightAtSend: number;
+  sentUnits: number;
   /** What the response to the last attempt named, in units; undefined if it named nothing. */
   actual: number | undefined;
   /** The response to the attempt under way may still name the cost. */
@@ -26,7 +37,16 @@ export class RequestCosts {
     this.route = route;
     this.costs = rules.map((rule) => {
       const charged = boundCost(declare(rule), rule) ?? rule.expected;
-      return { rule, charged, counted: charged, actual: undefined, isOpen: false, isPaced: false };
+      return {
+        rule,
+        charged,
+        counted: charged,
+        inFlightAtSend: 0,
+        sentUnits: 0,
+        actual: undefined,
+        isOpen: false,
+        isPaced: false,
+      };
     });
   }
 

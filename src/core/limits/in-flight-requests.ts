@@ -18,14 +18,17 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     ticket.account.inFlight += 1;
   }
   ticket.costs?.onSent(ticket.limitRefs);
+  ticket.countedLimit = undefined;
   for (const limit of ticket.limits) {
     const { meter, learnedMeter } = limit;
     const cost = ticket.costAt(limit);
     const inFlightAtSend = meter.onSent(now, cost?.charged, cost?.isOpen);
-    if (cost !== undefined) cost.counted = Math.min(cost.charged, largestSample(meter.meanCost ?? 1));
     if (limit.isClassLimit) continue;
-    ticket.inFlightAtSend = inFlightAtSend;
-    ticket.sentUnits = learnedMeter.sentUnits ?? learnedMeter.sendCount;
+    if (cost === undefined) ticket.countedLimit = limit;
+    else cost.counted = Math.min(cost.charged, largestSample(meter.meanCost ?? 1));
+    const counts = cost ?? ticket;
+    counts.inFlightAtSend = inFlightAtSend;
+    counts.sentUnits = learnedMeter.sentUnits ?? learnedMeter.sendCount;
   }
 }
 
