@@ -140,7 +140,6 @@ function waitForToken(
     yielding > 0 ? [0, Math.max(0, turns + 1 - yielding)] : [expectedDelayAt(limit, ticket, now), turns];
   if (lacking === 0) return delay;
   const rate = limit.meter.rate(now);
-  if (ticket.costs === undefined) return delay + (1000 * lacking) / rate;
   const { meanCost = 1, carriedUnits = 0 } = limit.meter;
   const largest = largestCharge(rate);
   const units = lacking * Math.min(meanCost, largest) + Math.min(carriedUnits, lacking * largest);

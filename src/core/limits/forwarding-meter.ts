@@ -18,8 +18,8 @@ export abstract class ForwardingMeter implements Learner {
     this.learnedMeter = learnedMeter;
   }
 
-  onSent(now: Millis, cost?: number, isEstimate?: boolean): number {
-    return this.learnedMeter.onSent(now, cost, isEstimate);
+  onSent(now: Millis, cost?: number, expected?: number, isEstimate?: boolean): number {
+    return this.learnedMeter.onSent(now, cost, expected, isEstimate);
   }
 
   onCostKnown(cost: KnownCost): void {

@@ -22,7 +22,7 @@ export function recordSent(ticket: Ticket, now: Millis): void {
   for (const limit of ticket.limits) {
     const { meter, learnedMeter } = limit;
     const cost = ticket.costAt(limit);
-    const inFlightAtSend = meter.onSent(now, cost?.charged, cost?.isOpen);
+    const inFlightAtSend = meter.onSent(now, cost?.charged, cost?.rule.expected, cost?.isOpen);
     if (limit.isClassLimit) continue;
     if (cost === undefined) ticket.countedLimit = limit;
     else cost.counted = Math.min(cost.charged, largestSample(meter.meanCost ?? 1));

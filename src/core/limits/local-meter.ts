@@ -140,10 +140,10 @@ export class LocalMeter implements Meter {
     return this.adaptiveRate.inFlightLimiter.count;
   }
 
-  onSent(now: Millis, cost = 1, isEstimate = false): number {
+  onSent(now: Millis, cost = 1, expected = cost, isEstimate = false): number {
     this.sendCount += 1;
     this.sentUnits += cost;
-    return this.adaptiveRate.onSent(now, cost, isEstimate);
+    return this.adaptiveRate.onSent(now, cost, expected, isEstimate);
   }
 
   onResponse(): void {

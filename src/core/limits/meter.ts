@@ -47,9 +47,10 @@ export interface Learner {
   /**
    * Returns how many requests are in flight, this one included. The history counts no more units than `largestSample` of the mean.
    * @param cost in units; 1 when absent
+   * @param expected the usual cost, which no client names; `cost` when absent
    * @param isEstimate the response may name another cost
    */
-  onSent(now: Millis, cost?: number, isEstimate?: boolean): number;
+  onSent(now: Millis, cost?: number, expected?: number, isEstimate?: boolean): number;
   /** Learns what a request has cost. Absent if another process keeps the limit. */
   onCostKnown?(cost: KnownCost): void;
   /** A request in flight has its response, or will get none. Called once for each, after what the response says is recorded. */

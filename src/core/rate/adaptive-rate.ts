@@ -117,8 +117,8 @@ export class AdaptiveRate {
   }
 
   /** Returns how many requests are in flight, this one included. */
-  onSent(now: Millis, cost = 1, isEstimate = false): number {
-    recordSendCost(this.state, cost, isEstimate);
+  onSent(now: Millis, cost = 1, expected = cost, isEstimate = false): number {
+    recordSendCost(this.state, cost, expected, isEstimate);
     this.history.onSent(now, Math.min(cost, largestSample(this.state.meanCost)));
     return this.inFlightLimiter.onSent(now);
   }

@@ -141,10 +141,10 @@ export function applyDecrease(
   state.recentRejected = 0;
 }
 
-/** Records the cost of a send. An estimate counts only until the first known cost. */
-export function recordSendCost(state: RateState, cost: number, isEstimate: boolean): void {
+/** Records the cost of a send. Until the first known cost, the mean is the expected one. */
+export function recordSendCost(state: RateState, cost: number, expected: number, isEstimate: boolean): void {
+  if (state.costSamples === 0) state.meanCost = Math.max(MIN_MEAN_COST, expected);
   if (!isEstimate) recordCost(state, cost);
-  else if (state.costSamples === 0) state.meanCost = Math.max(MIN_MEAN_COST, cost);
 }
 
 /** Records a response that is no rejection. */

@@ -244,6 +244,18 @@ describe('a settled cost', () => {
     expect(waits).toEqual([60, 125]); // a minute of what is unpaid; a minute of the rest, and the mean cost
   });
 
+  test('counts in the wait of a request that has no cost itself', () => {
+    const { gate, arrive } = openGate({ maxWait: 400_000 });
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
+    gate.onOutcome(ticket, response(200), 0);
+    gate.costs.settle(ticket, new Map([['', 100]]), 0);
+    for (let i = 0; i < 10; i += 1) arrive('b', 0);
+    const plain = new Ticket('up', 'b', 1, [SHARED], () => undefined);
+    gate.requestAdmission(plain, 400_000, 0);
+    expect(plain.estimatedWait).toBeCloseTo(11_000, 6); // the 100 units of the first, and 100 for each of ten others
+  });
+
   test('is not taken for less because requests are not sent, or not yet settled', () => {
     const { gate, limit, arrive } = openGate();
     for (let i = 0; i < 50; i += 1) {

@@ -49,6 +49,12 @@ describe('a cost that a request names', () => {
     expect(rateAfter(1e6)).toBeGreaterThan(0.9 * rateAfter(30));
   });
 
+  test('is not taken for the mean cost before a response has named one', () => {
+    const { limit, send } = openGate(100, true);
+    send(0, 1e6);
+    expect(limit.meter.meanCost).toBe(RULE.expected);
+  });
+
   test('leaves nothing in the history of a limit if the request was not sent', () => {
     const { gate, limit, send, answer } = openGate();
     const unsent = send(0, 1e6);
