@@ -110,20 +110,29 @@ export async function startTokenApi(
   return { ...fake, units: () => units };
 }
 
-/** The secondary limit of the REST API of GitHub: points a minute, one for a read and five for a write. */
+/**
+ * The secondary limit of the REST API of GitHub: points a minute, one for a read and five for a write. The headers of all responses are
+ * those of the primary limit.
+ */
 export async function startGitHubPoints(perMinute: number): Promise<MeteredFake> {
   const bucket = new UnitBucket(perMinute / 10, perMinute / 60);
   let units = 0;
   const pointsOf = ({ method }: ProviderRequest): number => (method === 'GET' ? 1 : 5);
+  const headers = {
+    'X-RateLimit-Limit': '5000',
+    'X-RateLimit-Remaining': '4000',
+    'X-RateLimit-Reset': String(Math.ceil(Date.now() / 1000) + 3600),
+    'X-RateLimit-Resource': 'core',
+  };
   const fake = await startProviderFake({
     refuse(asked) {
       if (bucket.take(pointsOf(asked))) return undefined;
       const message = 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.';
-      return { status: 403, body: { message } };
+      return { status: 403, headers, body: { message } };
     },
     answer(asked) {
       units += pointsOf(asked);
-      return { status: 200, body: {} };
+      return { status: 200, headers, body: {} };
     },
   });
   return { ...fake, units: () => units };

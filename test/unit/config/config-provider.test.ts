@@ -232,7 +232,7 @@ describe('check on a provider', () => {
   test('names and marks an uncertain setting, unless it is written', () => {
     const lines = (settings: string) => run(`upstreams: {pay: {provider: github, ${settings}}}`).text.split('\n');
     const reported = lines('timeout: 3s');
-    expect(reported.filter((line) => /^ +initialRate: .* # uncertain$/.test(line))).toHaveLength(2);
+    expect(reported.filter((line) => /^ +initialRate: .* # uncertain$/.test(line))).toHaveLength(3);
     const list = reported.indexOf('      answers:');
     expect(reported[list + 1]).toBe('        # uncertain');
     expect(
