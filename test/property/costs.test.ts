@@ -7,7 +7,7 @@ import { RequestCosts } from '../../src/core/cost/request-costs.ts';
 import { MemoryStore } from '../../src/store/memory-store.ts';
 import { failure, response, SHARED, upstreamSettings } from '../support/core/policy-builders.ts';
 
-const RULE: CostRule = { limit: '', expected: 3, min: 0, max: 1000, isSettled: true };
+const RULE: CostRule = { limit: '', expected: 3, min: 0, max: 1000, isSettled: true, unit: 'points' };
 /** What a request or a response may name: any number at all. */
 const named = fc.oneof(
   fc.double(),
@@ -32,6 +32,9 @@ const calls = fc.array(
     actual: named,
     took: fc.integer({ min: 1, max: 500 }),
     outcome,
+    /** When the client leaves, if the request still waits then. */
+    leavesAfter: fc.option(fc.integer({ min: 0, max: 500 }), { nil: undefined }),
+    before: fc.option(fc.constantFrom('pin', 'unpin', 'new unit', 'former unit'), { nil: undefined, freq: 8 }),
   }),
   { maxLength: 60 },
 );
@@ -39,8 +42,11 @@ const calls = fc.array(
 test('no cost makes a wait, a rate or a Retry-After something else than a number, or holds back a limit for good', () => {
   fc.assert(
     fc.property(calls, (all) => {
-      const rate = { initialRate: 20, maxRate: Infinity, minRate: 1, cooldown: 1000 };
-      const upstreams = [upstreamSettings({ rate, queue: { maxWait: 2000, maxDepth: 100 } })];
+      const settingsOf = (unit: string) => {
+        const rate = { initialRate: 20, maxRate: Infinity, minRate: 1, cooldown: 1000, unit };
+        return [upstreamSettings({ rate, queue: { maxWait: 2000, maxDepth: 100 } })];
+      };
+      const upstreams = settingsOf('points');
       const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });
       const gate = new Gate(store, () => undefined);
       const limit = store.findLimit(SHARED)!;
@@ -58,8 +64,14 @@ test('no cost makes a wait, a rate or a Retry-After something else than a number
         }
         now = time;
       };
-      for (const { after, client, group, declared, actual, took, outcome: result } of all) {
+      for (const { after, client, group, declared, actual, took, outcome: result, leavesAfter, before } of all) {
         advanceTo(now + after);
+        if (before === 'pin') store.applyOverride('up', { action: 'pin', rate: 7 }, now);
+        else if (before === 'unpin') store.applyOverride('up', { action: 'unpin' }, now);
+        else if (before !== undefined) {
+          store.configure(settingsOf(before === 'new unit' ? 'tokens' : 'points'), 100);
+          gate.reevaluateQueues(now);
+        }
         const send = (ticket: Ticket, at: number): void => {
           if (result === 'cancelled') return gate.cancel(ticket, at);
           gate.onSent(ticket, at);
@@ -86,6 +98,14 @@ test('no cost makes a wait, a rate or a Retry-After something else than a number
         );
         ticket.costs = new RequestCosts('route', [RULE], () => declared);
         const admission = gate.requestAdmission(ticket, now + 10_000, now);
+        if (admission === undefined && leavesAfter !== undefined) {
+          const leave = (): void => {
+            if (ticket.waitingLimit === undefined) return;
+            gate.cancel(ticket, now);
+            gate.onExchangeEnd(ticket);
+          };
+          events.push({ at: now + leavesAfter, run: leave });
+        }
         expect(ticket.estimatedWait ?? 0).toBeLessThan(1_000_000);
         if (admission?.kind === 'admitted') send(ticket, now);
         else if (admission?.kind === 'refused') {
