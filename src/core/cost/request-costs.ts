@@ -74,6 +74,11 @@ export class RequestCosts {
     }
   }
 
+  /** The attempt is sent without tokens. An earlier one may have taken some. */
+  onUnpaced(): void {
+    for (const cost of this.costs) cost.isPaced = false;
+  }
+
   /** No response will name the cost of the attempt: its charge stands. */
   close(): void {
     for (const cost of this.costs) cost.isOpen = false;

@@ -173,6 +173,19 @@ describe('a settled cost', () => {
     expect(limit.meter.delay(0)).toBeCloseTo(600, 6);
   });
 
+  test('of an attempt that would have been refused, in observe mode, changes no wait, although one before it took a token', () => {
+    const { gate, limit, arrive } = openGate({ mode: 'observe', maxWait: 0 });
+    const ticket = arrive('a', 0);
+    gate.onSent(ticket, 0);
+    gate.onOutcome(ticket, response(503), 10);
+    gate.onAttemptEnd(ticket, 10);
+    gate.requestAdmission(ticket, 10, 10);
+    gate.onSent(ticket, 10);
+    gate.onOutcome(ticket, response(200), 20);
+    gate.costs.settle(ticket, new Map([['', 500]]), 20);
+    expect(limit.meter.delay(20)).toBeCloseTo(80, 6);
+  });
+
   test('is not read for a limit that does not apply to the request', () => {
     const { gate, arrive } = openGate({ rule: { ...RULE, limit: 'search' } });
     const ticket = arrive('a', 0);
