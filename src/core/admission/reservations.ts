@@ -93,7 +93,7 @@ export function takeTokensAtOnce(ticket: Ticket, clients: ClientStore, now: Mill
   takeTokens(ticket, now, now);
   const innermost = ticket.limits.at(-1);
   if (innermost === undefined) return;
-  bookUnits(clients, ticket, innermost, { charged: 1, actual: ticket.chargeAt(innermost) }, now);
+  bookUnits(clients, ticket, innermost, { charged: 1, actual: ticket.costAt(innermost)?.charged ?? 1 }, now);
 }
 
 /** The quotas count an attempt from its send. */

@@ -195,11 +195,6 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
     return limit === this.countedLimit ? this : this.costAt(limit);
   }
 
-  /** What it is charged at a limit, in units; ≥ 0 and finite. */
-  chargeAt(limit: Limit): number {
-    return this.costAt(limit)?.charged ?? 1;
-  }
-
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */
   get fairnessKey(): string {
     return this.addressGroup ?? this.client;

@@ -13,7 +13,7 @@ export function queuedUnits(limit: Limit, ticket: Ticket, now: Millis): number {
   if (ticket.costs === undefined) return 1;
   const { meter } = limit;
   const least = MIN_RELATIVE_COST * (meter.meanCost ?? 1);
-  return Math.min(Math.max(ticket.chargeAt(limit), least), largestCharge(meter.rate(now)));
+  return Math.min(Math.max(ticket.costAt(limit)?.charged ?? 1, least), largestCharge(meter.rate(now)));
 }
 
 /** What a request counted in the queues of its limit, and what it is to count there, in units. */

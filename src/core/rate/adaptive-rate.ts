@@ -13,14 +13,7 @@ import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
 import { RATE_RULES, type RateRules } from './rules.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
-import {
-  clamp,
-  clampToSettings,
-  largestSample,
-  makeRateState,
-  resetToSettings,
-  resetToUnlimited,
-} from './rate-state.ts';
+import { clamp, clampToSettings, makeRateState, resetToSettings, resetToUnlimited } from './rate-state.ts';
 import { FeedbackFreshness } from './feedback-freshness.ts';
 import type { RequestAttributes } from './breaker/request-attributes.ts';
 import type { Millis, PerSecond, Random } from '../scalars.ts';
@@ -118,8 +111,7 @@ export class AdaptiveRate {
 
   /** Returns how many requests are in flight, this one included. */
   onSent(now: Millis, cost = 1, expected = cost, isEstimate = false): number {
-    recordSendCost(this.state, cost, expected, isEstimate);
-    this.history.onSent(now, Math.min(cost, largestSample(this.state.meanCost)));
+    this.history.onSent(now, recordSendCost(this.state, cost, expected, isEstimate));
     return this.inFlightLimiter.onSent(now);
   }
 

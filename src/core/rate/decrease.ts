@@ -3,7 +3,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { RevertibleRateState, RateSettings, RateState } from './rate-state.ts';
 import { cutByPenalty } from './penalty.ts';
-import { clamp, feedbackDelay, MIN_MEAN_COST, recordCost, smoothRtt } from './rate-state.ts';
+import { clamp, feedbackDelay, largestSample, MIN_MEAN_COST, recordCost, smoothRtt } from './rate-state.ts';
 
 /** δ: the size of a small cut, and how far growth goes above the ceiling within half of K. */
 export const DELTA = 0.05;
@@ -141,10 +141,11 @@ export function applyDecrease(
   state.recentRejected = 0;
 }
 
-/** Records the cost of a send. Until the first known cost, the mean is the expected one. */
-export function recordSendCost(state: RateState, cost: number, expected: number, isEstimate: boolean): void {
+/** Records the cost of a send; until the first known cost, the mean is the expected one. Returns what the history is to count. */
+export function recordSendCost(state: RateState, cost: number, expected: number, isEstimate: boolean): number {
   if (state.costSamples === 0) state.meanCost = Math.max(MIN_MEAN_COST, expected);
   if (!isEstimate) recordCost(state, cost);
+  return Math.min(cost, largestSample(state.meanCost));
 }
 
 /** Records a response that is no rejection. */
