@@ -9,6 +9,7 @@ import { drainProxy } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
+import { COST_MEMORY_BYTES } from './http/cost/cost-tap.ts';
 import { ReplayMemory } from './http/overload/replay-memory.ts';
 import { RequestCapacity } from './http/overload/request-capacity.ts';
 import { ClientHasher } from './http/request/client-hash.ts';
@@ -59,6 +60,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   if (practice !== undefined) resources.push(() => practice.close());
 
   const replayMemory = new ReplayMemory(first.limits.replayMemory);
+  const costMemory = new ReplayMemory(COST_MEMORY_BYTES, 'cost_memory');
   const metrics = createProcessMetrics(first, {
     currentConfig: () => config,
     clock,
@@ -74,7 +76,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...activeConfig.bounds(),
       ...(deliveries?.store.bounds ?? []),
       ...(operatorServers?.bounds ?? []),
-      ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
+      ...[replayMemory, costMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],
     deliveries: () => deliveries?.store.totals,
     sharedKeys: () => limitSharing?.keys?.counts ?? [],
@@ -149,7 +151,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     limits: () => store.learnedViews(clock.now()),
     activeHolds: (max) => store.clients.activeHolds(max, clock.now()),
     restore: (learned) => store.restore(learned, clock.now()),
-    upstreams: () => config.upstreams,
+    config: () => config,
   });
   resources.push(() => statePersistence.stop());
   const instance = membership?.instance ?? parts.instance ?? createInstanceId();
@@ -162,7 +164,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const deliveries: Deliveries | undefined = await createDeliveries(first, () => proxy, deliveryParts);
   const proxy: Proxy = new Proxy({
     context: {
-      ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },
+      ...{ gate, gateTimer, clock, random, listen, observer, replayMemory, costMemory },
       stalledClients: stalledReaders,
       hash: clientHash.hash,
       ...(limitSharing?.keys?.writeKeys ?? state.writeKeys),

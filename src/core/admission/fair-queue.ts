@@ -1,11 +1,24 @@
-import type { FairQueueItem } from '../collections/fair-queue-flow.ts';
+import type { FairQueueEntry, FairQueueItem } from '../collections/fair-queue-flow.ts';
 import { FairQueueFlow, FairQueueGroup } from '../collections/fair-queue-flow.ts';
-import { KeptPlaces } from '../collections/kept-places.ts';
-import { ServiceOrder } from '../collections/service-order.ts';
+import { FairQueueShares } from '../collections/fair-queue-shares.ts';
+import { TurnStarts } from '../collections/turn-starts.ts';
 import type { Millis } from '../scalars.ts';
 
 /** A weight below this part of the mean is a low one: its turn is rarer than that of others. */
 const LOW_WEIGHT = 0.9;
+
+/** A correction of what the turn of a client has cost. */
+export interface SettledUnits {
+  readonly key: number;
+  /** Of the client, and in its group: used if it has no waiting requests now. */
+  readonly weight: number;
+  readonly memberWeight?: number;
+  /** See `push`. */
+  readonly group?: string | undefined;
+  readonly units: number;
+  /** The units by which its next turn may come later in total. */
+  readonly largest: number;
+}
 
 /**
  * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
@@ -14,87 +27,15 @@ const LOW_WEIGHT = 0.9;
  * weight that has left before its turn came, because it could wait no longer, has kept its place when it returns: its turn is due
  * sooner, by one turn at most. Otherwise a client whose turns are rarer than that would have none.
  * Work-conserving: others get what one client does not use. In two levels: clients in a group have the turns of one client.
+ *
+ * A request that costs more than one unit is served when its turn comes, as others; its cost delays the next turn of its client, as in
+ * start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996). So each client gets its share of the units, and none is kept out by its
+ * first expensive request.
  */
-export class FairQueue<W extends FairQueueItem<W>> {
-  readonly #order = new ServiceOrder<W>();
-  readonly #flows = new Map<number, FairQueueFlow<W>>();
-  /** Created on first use. */
-  #groups: Map<string, FairQueueGroup<W>> | undefined = undefined;
-  /** Created on first use. */
-  #keptPlaces: KeptPlaces | undefined = undefined;
-  #virtualTime = 0;
+export class FairQueue<W extends FairQueueItem<W>> extends FairQueueShares<W> {
   #tagCount = 0;
   /** Of groups, and of flows outside groups. */
   #entryCount = 0;
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
-
-  get virtualTime(): number {
-    return this.#virtualTime;
-  }
-
-  /** The total weight of the active flows; a group counts as one. */
-  get activeWeight(): number {
-    return this.#order.totalWeight;
-  }
-
-  /** The active flows: see `ServiceOrder.flows`. */
-  get flows(): Iterable<FairQueueFlow<W>> {
-    return this.#order.flows();
-  }
-
-  /** The active flows, in the order in which they became active. They may change while it is iterated. */
-  get flowsByArrival(): Iterable<FairQueueFlow<W>> {
-    return this.#flows.values();
-  }
-
-  /** One of the waiters: the one served next, unless flows were set aside as deferred. */
-  get front(): W | undefined {
-    return this.#order.head;
-  }
-
-  /** Whether the last `peek` examined all flows that may be served next. */
-  get wasSearchComplete(): boolean {
-    return this.#order.wasSearchComplete;
-  }
-
-  /** The number of waiting requests of a client. */
-  queuedBy(key: number): number {
-    return this.#flows.get(key)?.length ?? 0;
-  }
-
-  /** How long the client has had waiting requests without a break; 0 if it has none. */
-  activeFor(key: number, now: Millis): Millis {
-    const flow = this.#flows.get(key);
-    return flow === undefined ? 0 : now - flow.activeSince;
-  }
-
-  /**
-   * The share of the rate that a client of this weight has while it waits, in (0, 1]; in a group, that of the group.
-   * @param group see `push`
-   */
-  share(key: number, weight: number, group?: string): number {
-    const entry = this.#groupOf(key, group) ?? this.#flows.get(key);
-    const others = this.activeWeight - (entry?.weight ?? 0);
-    return weight / (Math.max(0, others) + weight);
-  }
-
-  /** The part of the turns of its group that a client has while it waits, in (0, 1]; 1 if it has none. See `push`. */
-  partOfGroup(key: number, memberWeight: number, group?: string): number {
-    const its = this.#groupOf(key, group);
-    if (its === undefined) return 1;
-    const others = its.memberWeight - (this.#flows.get(key)?.memberWeight ?? 0);
-    return memberWeight / (Math.max(0, others) + memberWeight);
-  }
-
-  #groupOf(key: number, group: string | undefined): FairQueueGroup<W> | undefined {
-    if (group === undefined || this.#groups === undefined) return undefined;
-    const flow = this.#flows.get(key);
-    return flow === undefined ? this.#groups.get(group) : flow.group;
-  }
 
   /**
    * @param weight > 0. A change applies to the whole flow.
@@ -102,43 +43,45 @@ export class FairQueue<W extends FairQueueItem<W>> {
    * @param memberWeight its weight in the group, which decides only which of the members has a turn of the group
    */
   push(key: number, weight: number, waiter: W, now: Millis, group?: string, memberWeight = weight): void {
-    let flow = this.#flows.get(key);
+    let flow = this.flowByKey.get(key);
     if (flow === undefined) {
       if (group === undefined) flow = this.#addFlow(key, weight, now);
       else flow = this.#addMember(key, weight, now, group, memberWeight);
-      this.#flows.set(key, flow);
+      this.flowByKey.set(key, flow);
     } else {
       this.#changeWeight(flow, weight, memberWeight);
     }
     waiter.flow = flow;
     flow.push(waiter);
-    this.#size += 1;
+    this.size += 1;
   }
 
   #addFlow(key: number, weight: number, activeSince: Millis): FairQueueFlow<W> {
-    const finishTag = Math.max(this.#virtualTime, this.#startTagOf(key, weight) + 1 / weight); // no less by rounding
+    const startTag = this.#startTagOf(key, weight);
+    const finishTag = Math.max(this.virtualTime, startTag + 1 / weight); // no less by rounding
     const tagOrder = this.#tagCount++;
-    const flow = new FairQueueFlow<W>({ key, group: undefined, finishTag, tagOrder, weight, activeSince });
-    this.#order.add(flow);
-    this.#order.totalWeight += weight;
+    const flow = new FairQueueFlow<W>({ key, group: undefined, startTag, finishTag, tagOrder, weight, activeSince });
+    this.order.add(flow);
+    this.order.totalWeight += weight;
     this.#entryCount += 1;
     return flow;
   }
 
   #addMember(key: number, weight: number, activeSince: Millis, groupKey: string, memberWeight: number) {
-    this.#groups ??= new Map();
-    const known = this.#groups.get(groupKey);
+    this.groups ??= new Map();
+    const known = this.groups.get(groupKey);
     const group = known ?? new FairQueueGroup<W>(groupKey, this.#startTagOf(groupKey, weight));
-    const finishTag = group.virtualTime + 1 / memberWeight;
+    const startTag = group.starts?.take(key, memberWeight, group.virtualTime) ?? group.virtualTime;
+    const finishTag = startTag + 1 / memberWeight;
     const tagOrder = this.#tagCount++;
-    const flow = new FairQueueFlow<W>({ key, group, finishTag, tagOrder, weight, memberWeight, activeSince });
+    const flow = new FairQueueFlow<W>({ key, group, startTag, finishTag, tagOrder, weight, memberWeight, activeSince });
     group.onMemberAdded(flow);
     if (known === undefined) {
       group.tagOrder = tagOrder;
-      this.#groups.set(groupKey, group);
+      this.groups.set(groupKey, group);
       this.#entryCount += 1;
     }
-    this.#order.add(flow);
+    this.order.add(flow);
     return flow;
   }
 
@@ -149,11 +92,11 @@ export class FairQueue<W extends FairQueueItem<W>> {
 
   #changeWeight(flow: FairQueueFlow<W>, weight: number, memberWeight: number): void {
     const { group } = flow;
-    if (group === undefined) this.#order.totalWeight += weight - flow.weight;
+    if (group === undefined) this.order.totalWeight += weight - flow.weight;
     else {
       group.memberWeight += memberWeight - flow.memberWeight;
       if (group.isNext(flow)) {
-        this.#order.totalWeight += weight - group.weight;
+        this.order.totalWeight += weight - group.weight;
         group.weight = weight;
       }
     }
@@ -166,26 +109,53 @@ export class FairQueue<W extends FairQueueItem<W>> {
    * @param isDeferred waiters for which it holds yield to others; none if absent
    */
   peek(isDeferred?: (waiter: W) => boolean): W | undefined {
-    if (isDeferred !== undefined) return this.#order.search(isDeferred)?.head;
-    this.#order.resumeAll();
-    return this.#order.head;
+    if (isDeferred !== undefined) return this.order.search(isDeferred)?.head;
+    this.order.resumeAll();
+    return this.order.head;
   }
 
-  /** Removes a waiter that `peek` returned, and advances virtual time. */
-  take(waiter: W): void {
+  /** Removes a waiter that `peek` returned, and advances virtual time. @param cost in units, ≥ 0 */
+  take(waiter: W, cost = 1): void {
     const { flow } = waiter;
     if (flow === undefined) return;
-    if (flow.place >= 0) this.#order.resume(flow);
+    if (flow.place >= 0) this.order.resume(flow);
     const { group } = flow;
-    this.#virtualTime = Math.max(this.#virtualTime, (group ?? flow).finishTag); // the tag of a deferred flow may lie behind
+    const entry = group ?? flow;
+    const { finishTag } = entry;
+    const weight = group === undefined ? flow.weight : flow.memberWeight;
+    this.virtualTime = Math.max(this.virtualTime, finishTag); // the tag of a deferred flow may lie behind
     if (group !== undefined) group.virtualTime = Math.max(group.virtualTime, flow.finishTag);
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
-      flow.finishTag += 1 / (group === undefined ? flow.weight : flow.memberWeight);
+      flow.startTag = flow.finishTag + (cost - 1) / weight;
+      flow.finishTag = flow.startTag + 1 / weight;
       flow.tagOrder = this.#tagCount++;
-      this.#order.update(flow);
+      this.order.update(flow);
+    } else if (cost !== 1 && group !== undefined) {
+      (group.starts ??= new TurnStarts()).charge(flow.key, flow.finishTag + (cost - 1) / weight);
     }
-    if (group !== undefined && group.memberCount > 0) this.#order.beginTurn(group, this.#tagCount++);
+    if (group !== undefined && group.memberCount > 0) this.order.beginTurn(group, this.#tagCount++, cost);
+    else if (cost !== 1 && entry.head === undefined) {
+      (this.starts ??= new TurnStarts()).charge(entry.key, finishTag + (cost - 1) / entry.weight);
+    }
+  }
+
+  /**
+   * A request that was served has cost more units than `take` was given, or fewer: the next turn of its client, and of its group, comes
+   * later, or sooner.
+   */
+  settle({ key, weight, group: groupKey, memberWeight = weight, units, largest }: SettledUnits): void {
+    const flow = this.flowByKey.get(key);
+    const group = this.groupOf(key, groupKey);
+    const entry = group ?? flow;
+    if (entry !== undefined) this.order.postpone(entry, units, largest, this.virtualTime);
+    else (this.starts ??= new TurnStarts()).settle(groupKey ?? key, units / weight, largest / weight, this.virtualTime);
+    if (group === undefined) return;
+    if (flow !== undefined) this.order.postponeMember(group, flow, units, largest);
+    else {
+      const starts = (group.starts ??= new TurnStarts());
+      starts.settle(key, units / memberWeight, largest / memberWeight, group.virtualTime);
+    }
   }
 
   /** Removes and returns the waiter served next. */
@@ -195,56 +165,64 @@ export class FairQueue<W extends FairQueueItem<W>> {
     return waiter;
   }
 
-  /** Removes a waiter that will not be served. It costs its client no virtual time. */
+  /** Removes a waiter that will not be served. It costs its client no virtual time, and earlier costs delay its next turn as before. */
   remove(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
     const { group } = flow;
     this.#unlink(flow, waiter);
     if (group === undefined) {
-      if (flow.length === 0) this.#keepPlace(flow.key, flow.weight, flow.finishTag - 1 / flow.weight);
-    } else if (group.memberCount === 0) this.#keepPlace(group.key, group.weight, group.startTag);
-    else this.#order.placeGroup(group);
+      if (flow.length === 0) this.#keepStart(flow, flow.finishTag - 1 / flow.weight);
+    } else if (group.memberCount === 0) this.#keepStart(group, group.startTag);
+    else {
+      if (flow.length === 0 && flow.startTag > group.virtualTime) {
+        (group.starts ??= new TurnStarts()).charge(flow.key, flow.startTag);
+      }
+      this.order.placeGroup(group);
+    }
+  }
+
+  /** The turn of a client or group that leaves was to begin later than now because of its earlier costs, or it keeps its place. */
+  #keepStart({ key, weight, startTag }: FairQueueEntry<W>, place: number): void {
+    if (startTag > this.virtualTime) (this.starts ??= new TurnStarts()).charge(key, startTag);
+    else this.#keepPlace(key, weight, place);
   }
 
   /** Keeps the place of a refused client of a low weight. Returns how far virtual time is from the end of its turn; else 0. */
   keepRefusedPlace(key: number, weight: number, group?: string): number {
-    if (this.#flows.has(key) || this.#groupOf(key, group) !== undefined) return 0;
+    if (this.flowByKey.has(key) || this.groupOf(key, group) !== undefined) return 0;
     const place = group ?? key;
-    if (this.#keptPlaces?.get(place) === undefined) this.#keepPlace(place, weight, this.#virtualTime);
-    const startTag = this.#keptPlaces?.get(place) ?? Number.NEGATIVE_INFINITY;
-    return Math.max(0, startTag + 1 / weight - this.#virtualTime);
+    if (this.starts?.isKept(place) !== true) this.#keepPlace(place, weight, this.virtualTime);
+    const startTag = this.starts?.find(place) ?? Number.NEGATIVE_INFINITY;
+    return Math.max(0, startTag + 1 / weight - this.virtualTime);
   }
 
   #keepPlace(key: number | string, weight: number, startTag: number): void {
-    if (weight * this.#entryCount >= LOW_WEIGHT * this.#order.totalWeight) return;
-    this.#keptPlaces ??= new KeptPlaces();
-    this.#keptPlaces.set(key, startTag);
+    if (weight * this.#entryCount >= LOW_WEIGHT * this.order.totalWeight) return;
+    (this.starts ??= new TurnStarts()).keep(key, startTag);
   }
 
   /** Where the turn of a client or group begins that becomes active. */
   #startTagOf(key: number | string, weight: number): number {
-    const kept = this.#keptPlaces?.take(key);
-    if (kept === undefined) return this.#virtualTime;
-    return Math.min(this.#virtualTime, Math.max(kept, this.#virtualTime - 1 / weight));
+    return this.starts?.take(key, weight, this.virtualTime) ?? this.virtualTime;
   }
 
   #unlink(flow: FairQueueFlow<W>, waiter: W): void {
     flow.remove(waiter);
     waiter.flow = undefined;
-    this.#size -= 1;
+    this.size -= 1;
     if (flow.length > 0) return;
     // The tag of the last request served is never ahead of virtual time, so a client that returns starts no earlier: nothing is lost.
-    this.#flows.delete(flow.key);
-    this.#order.remove(flow);
+    this.flowByKey.delete(flow.key);
+    this.order.remove(flow);
     const { group } = flow;
     if (group !== undefined) {
       group.onMemberRemoved(flow);
       if (group.memberCount > 0) return;
-      this.#groups?.delete(group.key);
-      this.#order.removeGroup(group);
+      this.groups?.delete(group.key);
+      this.order.removeGroup(group);
     }
     this.#entryCount -= 1;
-    this.#order.totalWeight = this.#size === 0 ? 0 : this.#order.totalWeight - (group ?? flow).weight; // no drift by rounding
+    this.order.totalWeight = this.size === 0 ? 0 : this.order.totalWeight - (group ?? flow).weight; // no drift by rounding
   }
 }

@@ -2,6 +2,7 @@ import { accountsFor, beginUse, limitsAfterOutcome } from '../accounts/assign-ac
 import { recordAccountOutcome } from '../accounts/record-account-outcome.ts';
 import { isUnfitProbe, refusalForLongWait, refusalIfBlocked } from './refusals/refusal-reasons.ts';
 import { clientHeldUntil, estimateWait, findWaitingLimit, tokenDelay } from './wait-estimate.ts';
+import { CostSettlement } from '../cost/cost-settlement.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import type { GateView } from '../events/gate-views.ts';
 import { readGateView } from '../events/read-gate-view.ts';
@@ -45,12 +46,14 @@ export class Gate {
   readonly retries: RetryAdmission;
   readonly clientQuotas: ClientQuotaAdmission;
   readonly connections: UpstreamConnections;
+  readonly costs: CostSettlement;
 
   constructor(store: GateStore, emit: EventSink) {
     this.#store = store;
     this.#emit = emit;
     this.#waitQueue = new WaitQueue(store, emit);
     this.retries = new RetryAdmission(store, this.#waitQueue, this);
+    this.costs = new CostSettlement(store, this.#waitQueue, emit);
     this.connections = new UpstreamConnections(store, this.#waitQueue);
     this.clientQuotas = new ClientQuotaAdmission(store, emit, this);
   }
@@ -89,7 +92,7 @@ export class Gate {
   onOutcome(ticket: Ticket, outcome: AttemptOutcome, now: Millis): Limit | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const context = { ticket, upstream, store: this.#store, emit: this.#emit };
-    settleCount(ticket, outcome.kind === 'error' && !outcome.sent);
+    settleCount(ticket, this.#store.clients, outcome, now);
     const excluded = recordAccountOutcome(context, outcome, now);
     const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
     const attributedLimit = recordOutcome(context, outcome, now);

@@ -27,6 +27,9 @@ export function toGateDecision(admission: AdmissionResult | undefined): GateDeci
  */
 export function admitObserved(ticket: Ticket, decided: AdmissionResult | undefined, now: Millis): AdmissionResult {
   const wouldHave = toGateDecision(decided);
-  if (wouldHave.decision !== 'passed') for (const limit of ticket.limits) limit.overrunAt = now;
+  if (wouldHave.decision !== 'passed') {
+    for (const limit of ticket.limits) limit.overrunAt = now;
+    ticket.costs?.onUnpaced();
+  }
   return { kind: 'admitted', wouldHave };
 }

@@ -1,6 +1,7 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
+import type { LimitCost, RequestCosts, SendCounts } from '../cost/request-costs.ts';
 import type { EnforcementMode, GateDecision, RefusalReason, ReturnSlotKind } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
@@ -72,6 +73,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
    * a poor probe: a slow client would make everybody wait. Set before each request for admission.
    */
   isBodyReceived = true;
+  /** What it costs; undefined: one unit at each limit. */
+  costs: RequestCosts | undefined = undefined;
   /** Undefined before the request arrives and after its exchange ends. */
   clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
@@ -92,10 +95,11 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   reservedSlots: ConnectionSlots | undefined = undefined;
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** Requests in flight at the upstream's innermost limit when it was sent, itself included; 0 if unknown. */
+  /** See `SendCounts`: of `countedLimit`. Those of limits with a cost are in `costs`. */
   inFlightAtSend = 0;
-  /** Its ordinal among all sends of that limit, from 1; 0 if unknown. */
-  sendNumber = 0;
+  sentUnits = 0;
+  /** The innermost limit of the upstream at which it has one unit, once it was sent. */
+  countedLimit: Limit | undefined = undefined;
   /** Limits whose tokens it has taken, until it is sent. */
   reservedLimits: readonly Limit[] = NO_LIMITS;
   /** It is in flight, and has no response yet. */
@@ -194,6 +198,17 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The request may have an effect, by its method and its path. */
   get isWrite(): boolean {
     return false;
+  }
+
+  /** What it costs at a limit; undefined: one unit, also if a reload has changed the unit there since it arrived. */
+  costAt({ meter, ref }: Limit): LimitCost | undefined {
+    const cost = this.costs?.find(ref.nested);
+    return cost !== undefined && cost.rule.unit === meter.unit ? cost : undefined;
+  }
+
+  /** What a limit had counted when it was sent; undefined if that is unknown. */
+  countsAtSend(limit: Limit): SendCounts | undefined {
+    return limit === this.countedLimit ? this : this.costAt(limit);
   }
 
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */

@@ -20,8 +20,9 @@ import {
 import { continueRelease } from '../quota/apply-quota.ts';
 import { isClientHeld } from './register-arrival.ts';
 import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
-import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
+import { abandonReservations, reserveConnection, takeTokens, takeTokensAtOnce } from './reservations.ts';
 import { ADMITTED, type Ticket } from './ticket.ts';
+import { queuedUnits } from '../cost/queued-units.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
 /** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
@@ -79,7 +80,7 @@ export class WaitQueue {
 
   /** Admits a ticket that need not wait. Its client may then hold most places in flight, so that others leave it none. */
   admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
-    takeTokens(ticket, now, now);
+    takeTokensAtOnce(ticket, this.#store.clients, now);
     this.grantConnection(ticket, slots, now);
     for (const limit of ticket.limits) if (limit.places && limit.queue.size > 0) this.#schedule(limit, now);
   }
@@ -88,7 +89,7 @@ export class WaitQueue {
   cancel(ticket: Ticket, now: Millis): void {
     const { reservedLimits, reservedSlots } = ticket;
     if (ticket.flow !== undefined) this.dequeue(ticket, now);
-    abandonReservations(ticket);
+    abandonReservations(ticket, this.#store.clients, now);
     ticket.clientQuota?.release();
     for (const limit of reservedLimits) this.serveReadyWithin(limit, now);
     if (reservedSlots !== undefined) this.serveReady(reservedSlots.queueLimit, now);
@@ -141,17 +142,18 @@ export class WaitQueue {
   #serve(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, due: Millis, now: Millis): void {
     const hasTokens = limit !== ticket.limits.at(-1);
     const weight = computeEffectiveWeight(this.#store, ticket, now);
-    limit.serve(ticket, weight);
+    limit.serve(ticket, weight, now);
     if (!hasTokens) {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
-        bottleneck.scheduler.onServed(ticket.fairnessKey, convertWeight(weight, ticket, limit, bottleneck));
+        const shared = convertWeight(weight, ticket, limit, bottleneck);
+        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, queuedUnits(bottleneck, ticket, now));
       }
       takeTokens(ticket, due, now);
     }
     if (slots !== undefined && ticket.clientSlot !== undefined && !slots.hasFreeFor(ticket, now)) {
       // After a second change of scope, it waits where tickets lack both, and takes its tokens again.
-      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket);
+      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket, this.#store.clients, now);
       slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
       if (!slots.isFull) this.#schedule(slots.queueLimit, now);
       return;
@@ -218,7 +220,7 @@ export class WaitQueue {
       return this.#schedule(waitingLimit, now);
     }
     this.dequeue(ticket, now);
-    abandonReservations(ticket);
+    abandonReservations(ticket, this.#store.clients, now);
     ticket.clientQuota?.release();
     for (const limit of reservedLimits) this.serveReady(limit, now);
     if (clientSlot === undefined) return;
@@ -240,9 +242,8 @@ export class WaitQueue {
   }
 
   #finishWaiting(ticket: Ticket, admitted: boolean, now: Millis): void {
-    const { upstream, queuedAt } = ticket;
-    this.#store.upstream(upstream).queueOccupancy.remove(ticket);
+    this.#store.upstream(ticket.upstream).queueOccupancy.remove(ticket);
     this.#expiries.remove(ticket);
-    this.#emit({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
+    this.#emit({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted });
   }
 }

@@ -4,6 +4,7 @@ import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
 import { weightInAddress } from '../admission/effective-weight.ts';
+import { queuedUnits } from '../cost/queued-units.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { LimitDemand } from './limit-demand.ts';
@@ -113,9 +114,10 @@ export class Limit extends ReturnSlots implements HeapItem {
   }
 
   /** Removes a ticket that is being served. @param weight its present one in this queue */
-  serve(ticket: Ticket, weight: number): void {
+  serve(ticket: Ticket, weight: number, now: Millis): void {
     this.queue.updateWeight(ticket, weight, weightInAddress(weight, ticket));
-    this.queue.take(ticket);
+    // Where it waits only for a connection, it has its tokens: it counts as one request.
+    this.queue.take(ticket, ticket.limits.at(-1) === this ? queuedUnits(this, ticket, now) : 1);
     this.#onDequeued(ticket, ticket.wholeWeight);
   }
 
@@ -133,6 +135,12 @@ export class Limit extends ReturnSlots implements HeapItem {
   /** Whether requests wait at it, or at a limit nested in it. */
   get isAwaited(): boolean {
     return this.queue.size > 0 || (this.nestedWithWaiters !== undefined && this.nestedWithWaiters.size > 0);
+  }
+
+  /** The limit is idle: what earlier requests have cost is paid for, and delays no turn. */
+  forgiveCosts(): void {
+    this.queue.forgiveCosts();
+    this.#scheduler?.forgiveCosts();
   }
 
   get scheduler(): CrossQueueScheduler {
