@@ -50,7 +50,7 @@ export function recordAccountOutcome(
   if (result === 'throttled' && hints.limit === undefined && !isFromCache) {
     account.stoppedUntil = Math.max(account.stoppedUntil, now + (hints.retryAfterMs ?? 0));
   }
-  const isEvidence = !isFromCache && ticket.sentCredential === account.credential;
+  const isEvidence = !isFromCache && ticket.sentCredential === account.credential && isConfigured(accounts, account);
   if (result === 'rejected') {
     (ticket.rejectedBy ??= new Map()).set(account, { sentAt, credential: ticket.sentCredential });
     ticket.isAccountProven = status === UNAUTHORIZED && !isFromCache && ticket.isAccountProven !== false;
@@ -63,12 +63,18 @@ export function recordAccountOutcome(
   if (ticket.rejectedBy === undefined || ticket.isAccountProven !== true) return NO_ACCOUNTS;
   const excluded: Account[] = [];
   for (const [rejected, attempt] of ticket.rejectedBy) {
-    if (rejected === account || attempt.credential !== rejected.credential) continue;
+    const isCurrent = attempt.credential === rejected.credential && isConfigured(accounts, rejected);
+    if (rejected === account || !isCurrent) continue;
     const change = rejected.onProvenInvalid(ticket, attempt.sentAt, quarantine, now);
     emitChange(emit, ticket, rejected, change, UNAUTHORIZED, now);
     excluded.push(rejected);
   }
   return excluded;
+}
+
+/** False if a reload has removed it: nothing would end its quarantine. */
+function isConfigured(accounts: AccountPool, account: Account): boolean {
+  return accounts.find(account.name) === account;
 }
 
 const NO_ACCOUNTS: readonly Account[] = [];

@@ -116,7 +116,8 @@ export class KeyRegistry {
   /** Joins a write as one of its requests. To be followed by `leave`. @param isGranted it has the key: not one that it only may repeat */
   join(identity: WriteIdentity, isGranted = false): KeyedWrite {
     const oldest = identity.keyOwner === undefined ? this.#findIfTooMany(identity.name) : undefined;
-    const write = this.#findKnown(identity, isGranted) ?? oldest ?? this.#add(identity);
+    const isOther = oldest !== undefined && isGranted && isAmbiguous(oldest, identity);
+    const write = this.#findKnown(identity, isGranted) ?? (isOther ? undefined : oldest) ?? this.#add(identity);
     // With the same credential, a request with another body is the same write, so the body is kept only for one credential.
     if (write.credential !== identity.credential && !isAmbiguous(write, identity)) write.body = undefined;
     write.requestCount += 1;

@@ -50,8 +50,8 @@ export function acceptWrite({ routed, policy, digests, store, wallClock }: Write
   /** By key, account, path and client: never by the key alone. */
   const eventIdOf = (key: IdempotencyKey): string => {
     const name = digests.digest(writeNameOf(routed, key.value));
-    // The same whether or not its upstream has accounts: a reload that adds them must not make a repeat a second write. The name of a
-    // client that something else identifies, such as a common token, has to stay.
+    // The same whether or not its upstream has accounts: a reload that adds them must not make a repeat a second write. If something else
+    // identifies the client, such as a common token, its name has to stay: two clients with one key have two writes.
     const named = isIdentifiedByName(client) ? { ...routed, client: { ...client, keyOwner: undefined } } : routed;
     return `${client.hash}.${repeatIdentityOf(digests, named, name, undefined).id}`;
   };

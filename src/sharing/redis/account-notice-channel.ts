@@ -39,6 +39,7 @@ export class AccountNoticeChannel {
   readonly #sender = randomUUID();
   readonly #outbox = new NoticeOutbox();
   #timer: NodeJS.Timeout | undefined;
+  #reloadTimer: NodeJS.Timeout | undefined;
   #received: string[] = [];
   /** Sends do not overlap: an older notice must not replace a later one. */
   #isSending = false;
@@ -59,6 +60,7 @@ export class AccountNoticeChannel {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#reloadTimer);
   }
 
   /** Handles a message of another process. Those that arrive while the clock is read are handled with it. */
@@ -78,11 +80,14 @@ export class AccountNoticeChannel {
 
   /** Loads what was published before this process subscribed, and publishes what it could not publish before. */
   async load(): Promise<void> {
-    await this.#attempt(async () => {
+    clearTimeout(this.#reloadTimer);
+    const isLoaded = await this.#attempt(async () => {
       const [kept, offset] = await Promise.all([this.#client.hvals(this.#key), this.#readOffset()]);
       this.#apply(kept, offset);
-      this.#schedule();
     });
+    this.#schedule();
+    if (isLoaded || this.#isClosed || !this.#parts.isConnected()) return; // a new connection loads again
+    this.#reloadTimer = setTimeout(() => void this.load(), RETRY_AFTER).unref();
   }
 
   #apply(lines: readonly string[], offset: Millis): void {

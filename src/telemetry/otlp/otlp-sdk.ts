@@ -66,12 +66,9 @@ export function logSdkProblems({ logger }: ExportOptions): void {
 
 /** A URL of a collector may contain a password. */
 function redactUrls(text: string): string {
-  const words = text.split(' ').map((word) => {
-    const begin = word.indexOf('//');
-    const end = word.lastIndexOf('@');
-    return begin === -1 || end < begin ? word : `${word.slice(0, begin)}//***${word.slice(end)}`;
-  });
-  return words.join(' ');
+  const begin = text.indexOf('//');
+  const end = text.lastIndexOf('@');
+  return begin === -1 || end < begin ? text : `${text.slice(0, begin)}//***${text.slice(end)}`;
 }
 
 /** The SDK passes errors as JSON with all their fields, stacks included (@opentelemetry/core 2.12, loggingErrorHandler). */

@@ -56,8 +56,7 @@ class OtlpMetricExporter extends OTLPExporterBase<ResourceMetrics> implements Pu
   constructor() {
     super(
       createOtlpHttpExportDelegate(
-        // The only function of the package that reads the variables; its trace exporter calls it too.
-        // oxlint-disable-next-line typescript/no-deprecated
+        // oxlint-disable-next-line typescript/no-deprecated -- nothing else of the package reads the variables
         convertLegacyHttpOptions({}, 'METRICS', 'v1/metrics', { 'Content-Type': 'application/json' }),
         JsonMetricsSerializer,
         'otlp_http_json_metric_exporter',

@@ -81,5 +81,11 @@ export function openAccountGate(
   };
   const quarantines = (): unknown[] =>
     events.flatMap((event) => (event.type === 'account-quarantined' ? [[event.account, event.status]] : []));
-  return { gate, store, arrive, answer, events, quarantines };
+  /** A reload that leaves only these. */
+  const keepAccounts = (kept: readonly string[]): void => {
+    const left = accounts.filter(({ name }) => kept.includes(name));
+    const upstream = upstreamSettings({ scope: 'credential', accounts: { accounts: left, quarantine: QUARANTINE } });
+    store.configure([{ ...upstream, ...settings }], 100);
+  };
+  return { gate, store, arrive, answer, events, quarantines, keepAccounts };
 }

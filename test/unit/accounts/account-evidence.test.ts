@@ -121,3 +121,15 @@ test('sends a rejected request with the same account again once its credential w
   retry(ticket, 3);
   expect(ticket.account?.name).toBe('b');
 });
+
+test('rejections of an account that a reload has removed meanwhile quarantine nothing, because nothing would end that', () => {
+  const { gate, arrive, quarantines, keepAccounts } = openAccountGate(['a', 'b']);
+  const sent = [0, 1, 2].map((now) => {
+    const ticket = arrive(now, 'a');
+    gate.onSent(ticket, now);
+    return ticket;
+  });
+  keepAccounts(['b']);
+  for (const ticket of sent) gate.onOutcome(ticket, response(401), 10);
+  expect(quarantines()).toEqual([]);
+});
