@@ -88,7 +88,10 @@ function giveBackCosts(
  * turn. This cost delays the next turn of its client, as that of a queued request.
  */
 export function takeTokensAtOnce(ticket: Ticket, clients: ClientStore, now: Millis): void {
-  if (ticket.costs === undefined) return takeTokens(ticket, now, now);
+  if (ticket.costs === undefined) {
+    for (const limit of ticket.limits) if (!limit.isAwaited) limit.queue.forgiveCosts();
+    return takeTokens(ticket, now, now);
+  }
   for (const limit of ticket.limits) if (!limit.isAwaited) limit.forgiveCosts();
   takeTokens(ticket, now, now);
   const innermost = ticket.limits.at(-1);

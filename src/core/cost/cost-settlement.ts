@@ -62,7 +62,9 @@ export class CostSettlement {
     if (limit === undefined) return;
     const cost = ticket.costAt(limit);
     if (cost === undefined || limit.mayBeOverrun(ticket.sentAt)) return;
-    applyQuota(this.#store, limit, ticket, quotaLeftNow(level, limit, cost), 200, now);
+    const left = quotaLeftNow(level, limit, cost);
+    // A bucket refills all the time: an empty one is no spent quota, which stops everything until its reset.
+    applyQuota(this.#store, limit, ticket, { ...left, remaining: Math.max(1, left.remaining) }, 200, now);
     this.#waitQueue.serveReadyWithin(limit, now);
   }
 
