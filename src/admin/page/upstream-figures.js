@@ -84,48 +84,28 @@ export function makeNestedLimits(row) {
   const list = find(row, '[data-nested]', HTMLElement);
   let now = 0;
   /** @type {KeyedRows<UpstreamStatus['nestedLimits'][number]>} */
-  const rows = new KeyedRows(
+  const rows = makeMarkedRows(
     list,
     ({ name }) => name,
-    () => {
-      const { item, text } = makeMarkedItem();
-      return {
-        row: item,
-        fill: (limit) => {
-          setAttribute(item, 'data-severity', nestedLimitSeverity(limit));
-          setText(text, `${formatLimitName(limit)}: ${formatNestedLimit(limit, now)}`);
-        },
-      };
-    },
+    nestedLimitSeverity,
+    (limit) => `${formatLimitName(limit)}: ${formatNestedLimit(limit, now)}`,
   );
   /**
    * @param {UpstreamStatus} upstream
    * @param {number} at
    */
-  return (upstream, at) => {
+  return ({ nestedLimits }, at) => {
     now = at;
-    setShown(list, upstream.nestedLimits.length > 0);
-    rows.show(upstream.nestedLimits);
+    setShown(list, nestedLimits.length > 0);
+    rows.show(nestedLimits);
   };
 }
 
 /** @param {HTMLElement} row */
 export function makeEndpoints(row) {
+  const list = find(row, '[data-endpoints]', HTMLElement);
   /** @type {KeyedRows<UpstreamStatus['endpoints'][number]>} */
-  const rows = new KeyedRows(
-    find(row, '[data-endpoints]', HTMLElement),
-    ({ endpoint }) => endpoint,
-    () => {
-      const { item, text } = makeMarkedItem();
-      return {
-        row: item,
-        fill: (endpoint) => {
-          setAttribute(item, 'data-severity', endpointSeverity(endpoint));
-          setText(text, formatEndpoint(endpoint));
-        },
-      };
-    },
-  );
+  const rows = makeMarkedRows(list, ({ endpoint }) => endpoint, endpointSeverity, formatEndpoint);
   /** @param {UpstreamStatus} upstream */
   return (upstream) => rows.show(upstream.endpoints);
 }
@@ -135,19 +115,11 @@ export function makeAccounts(row) {
   const list = find(row, '[data-accounts]', HTMLElement);
   let now = 0;
   /** @type {KeyedRows<UpstreamStatus['accounts'][number]>} */
-  const rows = new KeyedRows(
+  const rows = makeMarkedRows(
     list,
     ({ name }) => name,
-    () => {
-      const { item, text } = makeMarkedItem();
-      return {
-        row: item,
-        fill: (account) => {
-          setAttribute(item, 'data-severity', accountSeverity(account));
-          setText(text, formatAccount(account, now));
-        },
-      };
-    },
+    (account) => accountSeverity(account),
+    (account) => formatAccount(account, now),
   );
   /**
    * @param {UpstreamStatus} upstream
@@ -158,6 +130,29 @@ export function makeAccounts(row) {
     setShown(list, accounts.length > 0);
     rows.show(accounts);
   };
+}
+
+/**
+ * The rows of a list whose items have a severity mark before their text.
+ *
+ * @template T
+ * @param {HTMLElement} list
+ * @param {(item: T) => string} keyOf
+ * @param {(item: T) => string} severityOf
+ * @param {(item: T) => string} format
+ * @returns {KeyedRows<T>}
+ */
+function makeMarkedRows(list, keyOf, severityOf, format) {
+  return new KeyedRows(list, keyOf, () => {
+    const { item, text } = makeMarkedItem();
+    return {
+      row: item,
+      fill: (each) => {
+        setAttribute(item, 'data-severity', severityOf(each));
+        setText(text, format(each));
+      },
+    };
+  });
 }
 
 /** A list item with a severity mark before its text. */

@@ -1,6 +1,6 @@
 import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
 import type { TimeSeries } from './counter-set.ts';
-import type { MetricFamily } from './exposition/metric-family.ts';
+import type { MetricFamily, MetricSample } from './exposition/metric-family.ts';
 
 export interface ProcessMetricsOptions {
   /** Configured upstreams: each has series from the start. Others get theirs when first seen. */
@@ -46,11 +46,7 @@ export function defineProcessMetrics(options: ProcessMetricsOptions, overloads: 
       help: '1 for an upstream whose certificate is not verified (tls.insecure), else 0.',
       type: 'gauge',
       aggregation: 'max',
-      samples: () =>
-        [...options.upstreams].map((upstream) => ({
-          labels: { upstream },
-          value: options.insecure?.has(upstream) === true ? 1 : 0,
-        })),
+      samples: () => markUpstreams(options.upstreams, options.insecure),
     },
     {
       name: 'tidegate_overload_shed_ratio',
@@ -84,13 +80,14 @@ export function defineProcessMetrics(options: ProcessMetricsOptions, overloads: 
       help: '1 for an upstream in observe mode, else 0. In observe mode, decisions, retries and waits are hypothetical.',
       type: 'gauge',
       aggregation: 'max',
-      samples: () =>
-        [...options.upstreams].map((upstream) => ({
-          labels: { upstream },
-          value: options.observed?.has(upstream) === true ? 1 : 0,
-        })),
+      samples: () => markUpstreams(options.upstreams, options.observed),
     },
   ];
+}
+
+/** 1 for each upstream that is marked, 0 for the others. */
+function markUpstreams(upstreams: Iterable<string>, marked: ReadonlySet<string> = new Set()): MetricSample[] {
+  return [...upstreams].map((upstream) => ({ labels: { upstream }, value: marked.has(upstream) ? 1 : 0 }));
 }
 
 /** The metrics that the primary of several workers has about them. */

@@ -188,28 +188,18 @@ test('clients without a name share keys that no client with a name can use', asy
   expect(provider.keys()).toEqual(Array(3).fill(expect.stringMatching(UUID_8)));
 });
 
-test('clients that a header names have keys of their own', async () => {
+test.each([
+  ['clients that a header names have keys of their own', '["header:X-Client", ip]', ''],
+  [
+    'the first header or path names a client, also if its token identifies it',
+    '[bearer, "header:X-Client", ip]',
+    ', idempotency: {keyScope: client}',
+  ],
+])('%s', async (_, key, settings) => {
   const provider = await startKeyedProvider();
   const gate = await startTidegate(`
-clients: {key: ["header:X-Client", ip]}
-upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}}}`);
-  const ids: unknown[] = [];
-  for (const [client, token] of [
-    ['alice', 'a'],
-    ['bob', 'b'],
-    ['alice', 'refreshed'],
-  ]) {
-    const headers = ['X-Client', `${client}`, 'Authorization', `Bearer ${token}`, 'Idempotency-Key', 'order-1'];
-    ids.push(idOf(await send(gate.url, '/', { method: 'POST', body: '{}', headers })));
-  }
-  expect(ids).toEqual(['ch_1', 'ch_2', 'ch_1']);
-});
-
-test('the first header or path names a client, also if its token identifies it', async () => {
-  const provider = await startKeyedProvider();
-  const gate = await startTidegate(`
-clients: {key: [bearer, "header:X-Client", ip]}
-upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}, idempotency: {keyScope: client}}}`);
+clients: {key: ${key}}
+upstreams: {psp: {url: "${provider.url}", ${ONE_ACCOUNT}${settings}}}`);
   const ids: unknown[] = [];
   for (const [client, token] of [
     ['alice', 'a'],
