@@ -3,11 +3,12 @@ import type { EventSink } from '../events/proxy-events.ts';
 import { earliest, type Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
+import { advanceLimit } from './advance-limit.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import { computeRetryAfter, mayTakeEarly } from './refusals/compute-retry-after.ts';
 import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
-import { hasSharedPlaces, trackPlaces } from '../limits/limit-places.ts';
+import { hasSharedPlaces } from '../limits/limit-places.ts';
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import {
@@ -21,7 +22,8 @@ import { continueRelease } from '../quota/apply-quota.ts';
 import { isClientHeld } from './register-arrival.ts';
 import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
 import { abandonReservations, reserveConnection, takeTokens, takeTokensAtOnce } from './reservations.ts';
-import { ADMITTED, type Ticket } from './ticket.ts';
+import { ADMITTED } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
 import { queuedUnits } from '../cost/queued-units.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
@@ -106,7 +108,7 @@ export class WaitQueue {
 
   /** Serves a limit's queue as far as tokens and connections allow. */
   serveReady(limit: Limit, now: Millis): void {
-    this.#advanceLimit(limit, now);
+    advanceLimit(this.#store, limit, this.#emit, now);
     if (limit.quotaReview !== undefined && continueRelease(this.#store, limit, now)) this.#serveInner(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - MAX_LATENESS) : now;
     for (
@@ -181,7 +183,7 @@ export class WaitQueue {
     }
     for (const limit of [...this.#store.limits()]) {
       if (limit.queue.size > 0) this.serveReadyWithin(limit, now);
-      else this.#advanceLimit(limit, now); // another unit of its costs drops what it has learned, before that is stored
+      else advanceLimit(this.#store, limit, this.#emit, now); // another unit of its costs drops what it has learned, before that is stored
     }
     for (const { connectionSlots: slots } of this.#store.upstreams()) {
       if (slots !== undefined) this.serveReady(slots.queueLimit, now);
@@ -190,18 +192,10 @@ export class WaitQueue {
 
   /** Advances a limit to `now`. If its rate changes, the next token comes at another time. */
   advance(limit: Limit, now: Millis): void {
-    if (limit.queue.size === 0) return this.#advanceLimit(limit, now);
+    if (limit.queue.size === 0) return advanceLimit(this.#store, limit, this.#emit, now);
     const before = limit.meter.rate(now);
-    this.#advanceLimit(limit, now);
+    advanceLimit(this.#store, limit, this.#emit, now);
     if (limit.meter.rate(now) !== before) this.#schedule(limit, now);
-  }
-
-  #advanceLimit(limit: Limit, now: Millis): void {
-    limit.meter.advance(now, limit.queue.size > 0);
-    trackPlaces(limit, this.#store);
-    if (!limit.meter.awaitsPlace(now)) limit.placeFreeAt = now;
-    const change = limit.takeStateChange(now);
-    if (change !== undefined) this.#emit(change);
   }
 
   #schedule(limit: Limit, now: Millis): void {

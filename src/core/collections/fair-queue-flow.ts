@@ -59,6 +59,13 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
     this.memberWeight = memberWeight;
     this.activeSince = activeSince;
   }
+
+  /** Its turn begins at this virtual time at the latest. */
+  dropDebt(virtualTime: number): void {
+    const moved = Math.max(0, this.startTag - virtualTime);
+    this.startTag -= moved;
+    this.finishTag -= moved;
+  }
 }
 
 /** The clients of one address. They have the turns of one client, and share them among themselves by the same discipline. */
@@ -100,6 +107,14 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
   onMemberRemoved({ memberWeight }: FairQueueFlow<W>): void {
     this.memberCount -= 1;
     this.memberWeight -= memberWeight;
+  }
+
+  /** Its turn begins at this virtual time at the latest, and those of members that have left it at its own. */
+  dropDebt(virtualTime: number): void {
+    this.starts?.forgive();
+    const moved = Math.max(0, this.startTag - virtualTime);
+    this.startTag -= moved;
+    this.finishTag -= moved;
   }
 
   isNext(member: FairQueueFlow<W>): boolean {

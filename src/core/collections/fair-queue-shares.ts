@@ -76,8 +76,10 @@ export abstract class FairQueueShares<W extends FairQueueItem<W>> {
     return flow === undefined ? this.groups.get(group) : flow.group;
   }
 
-  /** What earlier requests of clients without waiting ones have cost delays no turn any more. */
+  /** What earlier requests have cost delays no turn any more: the next turn of each client or group begins at virtual time at the latest. */
   forgiveCosts(): void {
     this.starts?.forgive();
+    if (this.size === 0) return;
+    for (const flow of this.flowByKey.values()) this.order.dropDebt(flow, this.virtualTime);
   }
 }

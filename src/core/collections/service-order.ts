@@ -90,6 +90,16 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     this.placeGroup(group);
   }
 
+  /** The next turn of a flow, and that of its group, begins at this virtual time at the latest. */
+  dropDebt(flow: FairQueueFlow<W>, virtualTime: number): void {
+    const { group } = flow;
+    flow.dropDebt(group?.virtualTime ?? virtualTime);
+    if (flow.heapIndex >= 0) this.update(flow);
+    if (group === undefined) return;
+    group.dropDebt(virtualTime);
+    this.placeGroup(group);
+  }
+
   /** The turn of a group is over; its next one begins. @param cost of the turn, in units */
   beginTurn(group: FairQueueGroup<W>, tagOrder: number, cost: number): void {
     const { weight } = group;

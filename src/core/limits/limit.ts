@@ -5,7 +5,7 @@ import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
 import { weightInAddress } from '../admission/effective-weight.ts';
 import { queuedUnits } from '../cost/queued-units.ts';
-import { FairQueue } from '../admission/fair-queue.ts';
+import { FairQueue } from '../collections/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { LimitDemand } from './limit-demand.ts';
 import { ProgressRate } from '../collections/progress-rate.ts';
@@ -22,7 +22,7 @@ import { OverrideMeter } from './override-meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { isOverridden } from './operator-override.ts';
 import type { Ticket } from '../admission/ticket.ts';
-import { CrossQueueScheduler } from '../admission/cross-queue-scheduler.ts';
+import { CrossQueueScheduler } from '../collections/cross-queue-scheduler.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
 type LimitStateChange = Extract<ProxyEvent, { readonly type: 'limit-state' }>;
@@ -137,7 +137,7 @@ export class Limit extends ReturnSlots implements HeapItem {
     return this.queue.size > 0 || (this.nestedWithWaiters !== undefined && this.nestedWithWaiters.size > 0);
   }
 
-  /** The limit is idle: what earlier requests have cost is paid for, and delays no turn. */
+  /** What earlier requests have cost delays no turn any more: it is paid for, or was counted in another unit. */
   forgiveCosts(): void {
     this.queue.forgiveCosts();
     this.#scheduler?.forgiveCosts();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
-import { type AdmissionCallback, Ticket } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionCallback, EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { CostRule } from '../../../src/core/cost/cost-rule.ts';
 import { RequestCosts } from '../../../src/core/cost/request-costs.ts';
 import type { RateSettings } from '../../../src/core/rate/rate-state.ts';

@@ -15,12 +15,14 @@ function openGate() {
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });
   const gate = new Gate(store, () => undefined);
   const order: string[] = [];
-  const arrive = (client: string, now: number, cost?: number): Ticket => {
+  const request = (client: string, now: number, costs?: RequestCosts): Ticket => {
     const ticket: Ticket = new Ticket('up', client, 1, [SHARED], () => void order.push(client));
-    ticket.costs = new RequestCosts('route', [RULE], () => cost);
+    ticket.costs = costs;
     if (gate.requestAdmission(ticket, now + WAIT, now)?.kind === 'admitted') order.push(client);
     return ticket;
   };
+  const arrive = (client: string, now: number, cost?: number): Ticket =>
+    request(client, now, new RequestCosts('route', [RULE], () => cost));
   const settle = (ticket: Ticket, cost: number, now: number): void => {
     gate.onSent(ticket, now);
     gate.onOutcome(ticket, response(200), now);
@@ -29,7 +31,7 @@ function openGate() {
   const wakeAll = (): void => {
     for (let wake = gate.nextWake(); wake !== undefined; wake = gate.nextWake()) gate.wake(wake);
   };
-  return { gate, order, arrive, settle, wakeAll };
+  return { gate, order, arrive, arriveWithoutCost: request, settle, wakeAll };
 }
 
 const OTHERS = Array.from({ length: 20 }, (_, i) => `other ${i}`);
@@ -93,6 +95,16 @@ describe('the next turn of a client', () => {
     settle(arrive('dear', 0), 5000, 0);
     order.length = 0;
     arrive('first', 100_000);
+    for (const client of ['dear', ...OTHERS]) arrive(client, 100_001);
+    wakeAll();
+    expect(order.slice(0, 2)).toEqual(['first', 'dear']);
+  });
+
+  test('is not delayed by what was paid for while only requests without a cost passed', () => {
+    const { arrive, arriveWithoutCost, order, settle, wakeAll } = openGate();
+    settle(arrive('dear', 0), 5000, 0);
+    order.length = 0;
+    arriveWithoutCost('first', 100_000);
     for (const client of ['dear', ...OTHERS]) arrive(client, 100_001);
     wakeAll();
     expect(order.slice(0, 2)).toEqual(['first', 'dear']);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { FairQueueFlow, FairQueueItem } from '../../../src/core/collections/fair-queue-flow.ts';
-import { FairQueue } from '../../../src/core/admission/fair-queue.ts';
+import { FairQueue } from '../../../src/core/collections/fair-queue.ts';
 
 class CostlyRequest implements FairQueueItem<CostlyRequest> {
   flow: FairQueueFlow<CostlyRequest> | undefined = undefined;
@@ -95,6 +95,43 @@ describe('a fair queue of requests with costs', () => {
     };
     expect([served(0), served(5), served(9), served(1000)]).toEqual([10, 5, 1, 1]);
   });
+
+  for (const group of [undefined, 'address']) {
+    test(`serves a waiting client ${group === undefined ? '' : 'of an address '}no sooner than in its next turn, whatever is given back that it was not charged`, () => {
+      const queue = new FairQueue<CostlyRequest>();
+      for (let i = 0; i < 400; i += 1) {
+        for (const key of [0, 1, 2]) queue.push(key, 1, new CostlyRequest(key, 1), 0, group);
+      }
+      queue.settle({ key: 1, weight: 1, group, units: -400, largest: 1000 });
+      const turns = [0, 0, 0];
+      for (let turn = 0; turn < 300; turn += 1) {
+        const next = queue.peek()!;
+        queue.take(next);
+        turns[next.key]! += 1;
+      }
+      expect(turns[1]).toBeLessThanOrEqual(101);
+    });
+  }
+
+  for (const group of [undefined, 'address']) {
+    test(`delays no turn of ${group === undefined ? 'a client' : 'an address or its clients'} by costs that are forgiven while requests wait`, () => {
+      const queue = new FairQueue<CostlyRequest>();
+      for (let i = 0; i < 20; i += 1) for (const key of [0, 1]) queue.push(key, 1, new CostlyRequest(key, 1), 0, group);
+      queue.push(2, 1, new CostlyRequest(2, 1), 0);
+      const dear = queue.peek()!;
+      queue.take(dear, 500);
+      queue.settle({ key: dear.key, weight: 1, group, units: 300, largest: 1000 });
+      queue.forgiveCosts();
+      const served = Array.from({ length: 6 }, () => {
+        const next = queue.peek()!;
+        queue.take(next);
+        return next.key;
+      });
+      expect(served.slice(0, 3)).toContain(2);
+      expect(served.filter((key) => key === 0).length).toBeGreaterThanOrEqual(2);
+      expect(served.filter((key) => key === 1).length).toBeGreaterThanOrEqual(2);
+    });
+  }
 
   for (const keepsBacklog of [true, false]) {
     test(`gives each client of an address the same units, also of settled costs, ${keepsBacklog ? 'with a backlog' : 'one request at a time'}`, () => {

@@ -76,3 +76,23 @@ test('the level of a bucket that requests have overrun in observe mode is not ap
   }
   expect(tokens.quotaLeft).toBeUndefined();
 });
+
+test('the level of a bucket below what was sent since stops no request: the bucket refills all the time', () => {
+  for (const level of [LEVEL, { ...LEVEL, remaining: 0 }]) {
+    const { gate, send, tokens } = openGate();
+    const first = send(0);
+    for (const now of [1, 2, 3, 4]) send(now);
+    gate.onOutcome(first, response(200), 10);
+    gate.costs.applyBucket(first, 'tokens', level, 10);
+    expect(tokens.quotaLeft).toBeCloseTo(0.01, 9);
+    expect(tokens.delay(10)).toBe(0);
+  }
+});
+
+test('a quota in a reported outcome is applied as it is reported: what was sent since is not known', () => {
+  const { gate, send, requests } = openGate();
+  for (let now = 0; now < 50; now += 1) gate.onOutcome(send(now), response(200), now);
+  const report = new Ticket('up', 'a', 1, [SHARED], () => undefined);
+  gate.onExternalOutcome(report, response(200, { quota: LEVEL }), 40, 60);
+  expect(requests.quotaLeft).toBeCloseTo(0.32, 9);
+});

@@ -18,8 +18,8 @@ function openGate(initialRate?: number) {
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });
   const gate = new Gate(store, () => undefined);
   const limit = store.findLimit(SHARED)!;
-  const arrive = (now: number, rule?: CostRule): Ticket => {
-    const ticket = new Ticket('up', 'a', 1, [SHARED], () => undefined);
+  const arrive = (now: number, rule?: CostRule, client = 'a', group?: string): Ticket => {
+    const ticket = new Ticket('up', client, 1, [SHARED], () => undefined, { addressGroup: group });
     if (rule !== undefined) ticket.costs = new RequestCosts('route', [rule], () => undefined);
     gate.requestAdmission(ticket, now + 600_000, now);
     return ticket;
@@ -95,5 +95,30 @@ describe('a change of the unit', () => {
     }
     expect(limit.meter.delay(20)).toBeCloseTo(990, 6);
     expect(limit.meter.meanCost).toBe(1);
+  });
+
+  for (const group of [undefined, 'address']) {
+    test(`delays no turn of a client ${group === undefined ? '' : 'of an address '}by what its requests have cost in the former unit`, () => {
+      const { gate, arrive, reload } = openGate(10_000);
+      const groupOf = (client: string) => (group === undefined ? undefined : `${group} of ${client}`);
+      for (let i = 0; i < 30; i += 1) for (const client of ['a', 'b']) arrive(0, TOKENS, client, groupOf(client));
+      const dear = arrive(0, { ...TOKENS, expected: 600_000 }, 'dear', groupOf('dear'));
+      const waiting = Array.from({ length: 30 }, () => arrive(0, TOKENS, 'dear', groupOf('dear')));
+      let now = 0;
+      const serveNext = (): void => gate.wake((now = gate.nextWake() ?? now));
+      while (dear.waitingLimit !== undefined) serveNext();
+      reload(now);
+      for (let i = 0; i < 29; i += 1) serveNext();
+      expect(waiting.filter(({ waitingLimit }) => waitingLimit === undefined).length).toBeGreaterThanOrEqual(9);
+    });
+  }
+
+  test('leaves no rate of the former unit at a limit without requests, which would be stored as one of the new unit', () => {
+    const { limit, store, send, answer, reload } = openGate();
+    for (let now = 0; now < 1000; now += 50) answer(send(now, TOKENS), 200, now);
+    answer(send(1000, TOKENS), 429, 1001);
+    expect(limit.meter.rate(1001)).toBeLessThan(Infinity);
+    reload(2000);
+    expect([...store.learnedViews(2000)].map(({ rate }) => rate)).toEqual([Infinity]);
   });
 });

@@ -51,7 +51,7 @@ export class CrossQueueScheduler {
     );
   }
 
-  /** No request waits: the next turn of each client begins at virtual time. */
+  /** What earlier requests have cost delays no turn any more: the next turn of each client begins at virtual time. */
   forgiveCosts(): void {
     this.#clients.clear();
   }

@@ -1,7 +1,7 @@
-import type { FairQueueEntry, FairQueueItem } from '../collections/fair-queue-flow.ts';
-import { FairQueueFlow, FairQueueGroup } from '../collections/fair-queue-flow.ts';
-import { FairQueueShares } from '../collections/fair-queue-shares.ts';
-import { TurnStarts } from '../collections/turn-starts.ts';
+import type { FairQueueEntry, FairQueueItem } from './fair-queue-flow.ts';
+import { FairQueueFlow, FairQueueGroup } from './fair-queue-flow.ts';
+import { FairQueueShares } from './fair-queue-shares.ts';
+import { TurnStarts } from './turn-starts.ts';
 import type { Millis } from '../scalars.ts';
 
 /** A weight below this part of the mean is a low one: its turn is rarer than that of others. */
