@@ -9,8 +9,7 @@ import { drainProxy } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
-import { COST_MEMORY_BYTES } from './http/cost/cost-tap.ts';
-import { ReplayMemory } from './http/overload/replay-memory.ts';
+import { createBodyMemory } from './http/overload/body-memory.ts';
 import { RequestCapacity } from './http/overload/request-capacity.ts';
 import { ClientHasher } from './http/request/client-hash.ts';
 import { WakeTimer } from './http/wake-timer.ts';
@@ -59,8 +58,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const practice = membership === undefined ? await openPracticeUpstream(first) : undefined;
   if (practice !== undefined) resources.push(() => practice.close());
 
-  const replayMemory = new ReplayMemory(first.limits.replayMemory);
-  const costMemory = new ReplayMemory(COST_MEMORY_BYTES, 'cost_memory');
+  const { replayMemory, costMemory } = createBodyMemory(first.limits.replayMemory);
   const metrics = createProcessMetrics(first, {
     currentConfig: () => config,
     clock,

@@ -1,10 +1,10 @@
 import type { CostSettlement } from '../cost/cost-settlement.ts';
 import type { Gate } from './gate.ts';
 import type { RetryAdmission } from './retry-admission.ts';
-import type { AdmissionResult, Ticket } from './ticket.ts';
+import { ADMITTED, type AdmissionResult } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
 import type { UpstreamConnections } from './upstream-connections.ts';
 import { CounterMap } from '../collections/counter-map.ts';
-import { ADMITTED } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 /** The part of a gate that an exchange uses. */

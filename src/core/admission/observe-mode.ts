@@ -1,5 +1,5 @@
-import type { AdmissionResult, Ticket } from './ticket.ts';
-import type { GateDecision } from './gate-decision.ts';
+import type { AdmissionResult, GateDecision } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 const PASSED: GateDecision = { decision: 'passed', why: undefined };

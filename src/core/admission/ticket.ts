@@ -2,7 +2,7 @@ import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
 import type { LimitCost, RequestCosts, SendCounts } from '../cost/request-costs.ts';
-import type { EnforcementMode, GateDecision, RefusalReason, ReturnSlotKind } from './gate-decision.ts';
+import type { AdmissionCallback, EnforcementMode, ReturnSlotKind } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
@@ -15,36 +15,15 @@ import { hashToNumber } from '../quota/requester.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import { makeRequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { ClientSlot } from './client-allowance.ts';
+import type { TicketOptions } from './ticket-options.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { LimitPlaces } from '../limits/limit-places.ts';
 import type { FairQueueFlow, FairQueueItem } from '../collections/fair-queue-flow.ts';
-
-/** The gate's decision on a request. */
-export type AdmissionResult =
-  /** `wouldHave` is the decision that enforcing would have made; set in observe mode only. */
-  | { readonly kind: 'admitted'; readonly wouldHave?: GateDecision }
-  | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
-
-/** Called once for a ticket that was queued. */
-export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
 
 /** A shared empty array, so that a request without limits allocates none. */
 export const NO_LIMITS: readonly Limit[] = [];
 export const NO_PLACES: readonly LimitPlaces[] = [];
 export const NO_QUOTAS: readonly UpstreamQuota[] = [];
-
-export const ADMITTED: AdmissionResult = { kind: 'admitted' };
-
-export interface TicketOptions {
-  /** When the head of the request had been read; by default when the ticket asks for admission. */
-  readonly arrivedAt?: Millis | undefined;
-  /** The hashed address, if the client's key is nested within it; undefined for a client that is identified by address. */
-  readonly addressGroup?: string | undefined;
-  /** The requester sends the request itself: it uses none of our connections, and its response is not seen here. */
-  readonly isSentExternally?: boolean;
-  /** `enforce` by default. */
-  readonly mode?: EnforcementMode | undefined;
-}
 
 const DEFAULT_OPTIONS: TicketOptions = {};
 

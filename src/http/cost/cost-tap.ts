@@ -5,9 +5,6 @@ import { type FieldLookup, lookupInJson } from './read-cost-fields.ts';
 /** A longer body, encoded or decoded, is not read. */
 const MAX_TAPPED_BYTES = 1024 * 1024;
 
-/** All bodies that are being read, together. */
-export const COST_MEMORY_BYTES = 16 * 1024 * 1024;
-
 /** Why a response named no cost. */
 export type UnreadCostReason = 'too_long' | 'no_memory' | 'incomplete' | 'undecodable' | 'not_found';
 

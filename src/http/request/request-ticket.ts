@@ -1,6 +1,7 @@
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { hashToNumber } from '../../core/quota/requester.ts';
-import type { AdmissionCallback, TicketOptions } from '../../core/admission/ticket.ts';
+import type { AdmissionCallback } from '../../core/admission/gate-decision.ts';
+import type { TicketOptions } from '../../core/admission/ticket-options.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
 import { makeRequestCosts } from '../cost/declared-costs.ts';
 import { isSafeRequest, type RoutedRequest } from './routed-request.ts';
