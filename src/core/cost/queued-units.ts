@@ -2,18 +2,22 @@ import type { ClientStore } from '../admission/client-allowance.ts';
 import { weightInAddress } from '../admission/effective-weight.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import type { Limit } from '../limits/limit.ts';
+import type { Meter } from '../limits/meter.ts';
 import { largestCharge } from '../rate/pacer.ts';
 import type { Millis } from '../scalars.ts';
 
-/** A request counts at least this part of the mean: else free ones would be served before all others. */
+/** A request counts at least this part of the mean, or of one unit if that is more: else free ones would be served before all others. */
 const MIN_RELATIVE_COST = 0.01;
 
 /** The units that a request counts in the order of service at a limit: its charge, as far as the pacer charges it. */
 export function queuedUnits(limit: Limit, ticket: Ticket, now: Millis): number {
   if (ticket.costs === undefined) return 1;
-  const { meter } = limit;
-  const least = MIN_RELATIVE_COST * (meter.meanCost ?? 1);
-  return Math.min(Math.max(ticket.costAt(limit)?.charged ?? 1, least), largestCharge(meter.rate(now)));
+  return countUnits(limit.meter, ticket.costAt(limit)?.charged ?? 1, now);
+}
+
+function countUnits(meter: Meter, units: number, now: Millis): number {
+  const least = MIN_RELATIVE_COST * Math.max(1, meter.meanCost ?? 1);
+  return Math.min(Math.max(units, least), largestCharge(meter.rate(now)));
 }
 
 /** What a request counted in the queues of its limit, and what it is to count there, in units. */
@@ -33,10 +37,10 @@ export function bookUnits(
   { charged, actual }: CountedUnits,
   now: Millis,
 ): void {
-  const largest = largestCharge(limit.meter.rate(now));
-  const units = Math.min(actual, largest) - Math.min(charged, largest);
+  const units = countUnits(limit.meter, actual, now) - countUnits(limit.meter, charged, now);
   if (units === 0 || (!limit.isAwaited && limit.meter.delay(now) <= 0)) return;
   const { addressGroup: group, fairnessKey, wholeWeight: weight } = ticket;
+  const largest = largestCharge(limit.meter.rate(now));
   const slot = clients.visit(ticket.client, now, ticket.upstream); // its exchange may be over
   const memberWeight = weightInAddress(weight, ticket);
   limit.queue.settle({ key: slot, weight, group, memberWeight, units, largest });

@@ -57,6 +57,19 @@ describe('the next turn of a client', () => {
     expect(order.lastIndexOf('usual')).toBeLessThan(150);
   });
 
+  test('comes in its time also if the responses to requests of others show at once that they cost nothing', () => {
+    const { arrive, order, settle } = openGate();
+    const sent = [arrive('free', 0)];
+    const waiting = [arrive('free', 0)];
+    for (let turn = 0; turn < 400 && !order.includes('usual'); turn += 1) {
+      waiting.push(arrive('free', 0));
+      if (turn === 3) arrive('usual', 0);
+      for (const free of sent.splice(0)) settle(free, 0, 0);
+      while (waiting[0]?.waitingLimit === undefined && waiting.length > 0) sent.push(...waiting.splice(0, 1));
+    }
+    expect(order).toContain('usual');
+  });
+
   test('comes no sooner than what the pacer charged gives back', () => {
     const { arrive, order, settle, wakeAll, gate } = openGate();
     arrive('first', 0);
