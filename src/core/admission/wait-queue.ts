@@ -181,10 +181,7 @@ export class WaitQueue {
     for (const { connectionSlots: slots } of this.#store.upstreams()) {
       for (const former of slots?.takeFormerQueues() ?? []) this.serveReady(former, now);
     }
-    for (const limit of [...this.#store.limits()]) {
-      if (limit.queue.size > 0) this.serveReadyWithin(limit, now);
-      else advanceLimit(this.#store, limit, this.#emit, now); // another unit of its costs drops what it has learned, before that is stored
-    }
+    for (const limit of [...this.#store.limits()]) if (limit.queue.size > 0) this.serveReadyWithin(limit, now);
     for (const { connectionSlots: slots } of this.#store.upstreams()) {
       if (slots !== undefined) this.serveReady(slots.queueLimit, now);
     }

@@ -202,6 +202,7 @@ export class Limit extends ReturnSlots implements HeapItem {
       state: blocked ? 'blocked' : meter.phase,
       rate: currentRate(meter, now),
       ceiling: meter.ceiling,
+      unit: meter.unit,
       concurrencyLimit: meter.concurrencyLimit,
       latencyLimit: meter.latencyLimit,
       blockedUntil: blocked ? meter.blockedUntil : undefined,

@@ -25,7 +25,7 @@ export interface StateContext {
   readonly secretFingerprint: string | undefined;
   /** The origins of each upstream. */
   readonly origins: ReadonlyMap<string, readonly string[]>;
-  /** See `costUnitOf`. */
+  /** Of the configuration: see `costUnitOf`. */
   readonly unitOf: (upstream: string, nested: string) => string | undefined;
 }
 
@@ -97,11 +97,9 @@ export function encodeState({ limits, holds }: LearnedState, context: StateConte
     writtenAt: new Date(wallClock).toISOString(),
     hashedBy: secretFingerprint,
     upstreams: Object.fromEntries([...origins].map(([name, own]) => [name, { origins: [...own] }])),
-    limits: limits.filter(isKept).map(({ ref, rate, ceiling, concurrencyLimit, blockedUntil, quotaOwner, block }) => ({
+    limits: limits.filter(isKept).map(({ ref, concurrencyLimit, blockedUntil, quotaOwner, block, ...rates }) => ({
       ...ref,
-      unit: context.unitOf(ref.upstream, ref.nested),
-      rate,
-      ceiling,
+      ...rates,
       places: concurrencyLimit,
       blockedUntil: blockedUntil === undefined ? undefined : when(blockedUntil),
       quotaOf: quotaOwner === undefined ? undefined : withoutUntil(quotaOwner),

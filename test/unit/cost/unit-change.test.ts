@@ -4,6 +4,8 @@ import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { CostRule } from '../../../src/core/cost/cost-rule.ts';
 import { RequestCosts } from '../../../src/core/cost/request-costs.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { collectLearnedLimits } from '../../../src/store/persistence/learned-state.ts';
+import { decodeState, encodeState } from '../../../src/store/persistence/state-codec.ts';
 import { response, SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
 
 const TOKENS: CostRule = { limit: '', expected: 5000, min: 0, max: 1e6, isSettled: true, unit: 'tokens' };
@@ -113,12 +115,18 @@ describe('a change of the unit', () => {
     });
   }
 
-  test('leaves no rate of the former unit at a limit without requests, which would be stored as one of the new unit', () => {
-    const { limit, store, send, answer, reload } = openGate();
+  test('is not yet one of a limit without requests, whose rate is stored with the unit in which it was learned', () => {
+    const { store, send, answer, reload } = openGate();
     for (let now = 0; now < 1000; now += 50) answer(send(now, TOKENS), 200, now);
     answer(send(1000, TOKENS), 429, 1001);
-    expect(limit.meter.rate(1001)).toBeLessThan(Infinity);
     reload(2000);
-    expect([...store.learnedViews(2000)].map(({ rate }) => rate)).toEqual([Infinity]);
+    const origins = new Map([['up', ['https://api.example']]]);
+    const limits = collectLearnedLimits(store.learnedViews(2000), () => undefined, 10, 2000);
+    const restored = [undefined, 'tokens'].map((unit) => {
+      const context = { wallClock: 0, now: 2000, secretFingerprint: undefined, origins, unitOf: () => unit };
+      const state = decodeState(encodeState({ limits, holds: [] }, context), context);
+      return state.kind === 'learned' ? state.learned.limits.filter(({ rate }) => rate !== undefined).length : state;
+    });
+    expect(restored).toEqual([0, 1]);
   });
 });
