@@ -57,6 +57,7 @@ export class Pacer {
       const largest = largestCharge(rate);
       this.#spread(Math.max(0, Math.min(cost, largest) + this.#carried + left), largest, rate);
     }
+    if (rate === Number.POSITIVE_INFINITY) this.#payAll();
   }
 
   /**

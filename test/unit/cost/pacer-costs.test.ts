@@ -167,4 +167,10 @@ describe('a pacer of units', () => {
     expect(sends).toBeGreaterThan(500); // 60 by the charges alone, 3000 by the costs
     expect(sends).toBeLessThanOrEqual(3001);
   });
+
+  test('spaces the first request at a rate by one unit, whatever the last one at an unlimited rate has cost', () => {
+    const pacer = new Pacer();
+    pacer.take(0, Infinity, 500);
+    expect(pacer.delay(0, RATE)).toBe(100);
+  });
 });
