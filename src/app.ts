@@ -9,7 +9,7 @@ import { drainProxy } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
-import { ReplayMemory } from './http/overload/replay-memory.ts';
+import { createBodyMemory } from './http/overload/body-memory.ts';
 import { RequestCapacity } from './http/overload/request-capacity.ts';
 import { ClientHasher } from './http/request/client-hash.ts';
 import { WakeTimer } from './http/wake-timer.ts';
@@ -59,7 +59,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const practice = membership === undefined ? await openPracticeUpstream(first) : undefined;
   if (practice !== undefined) resources.push(() => practice.close());
 
-  const replayMemory = new ReplayMemory(first.limits.replayMemory);
+  const { replayMemory, costMemory } = createBodyMemory(first.limits.replayMemory);
   const metrics = createProcessMetrics(first, {
     currentConfig: () => config,
     clock,
@@ -75,7 +75,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       ...activeConfig.bounds(),
       ...(deliveries?.store.bounds ?? []),
       ...(operatorServers?.bounds ?? []),
-      ...[replayMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
+      ...[replayMemory, costMemory, explanations, clientHash, logOutput].flatMap((part) => (part ? [part.bound] : [])),
     ],
     deliveries: () => deliveries?.store.totals,
     sharedKeys: () => limitSharing?.keys?.counts ?? [],
@@ -150,7 +150,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     limits: () => store.learnedViews(clock.now()),
     activeHolds: (max) => store.clients.activeHolds(max, clock.now()),
     restore: (learned) => store.restore(learned, clock.now()),
-    upstreams: () => config.upstreams,
+    config: () => config,
   });
   resources.push(() => statePersistence.stop());
   const instance = membership?.instance ?? parts.instance ?? createInstanceId();
@@ -163,7 +163,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   const deliveries: Deliveries | undefined = await createDeliveries(first, () => proxy, deliveryParts);
   const proxy: Proxy = new Proxy({
     context: {
-      ...{ gate, gateTimer, clock, random, listen, observer, replayMemory },
+      ...{ gate, gateTimer, clock, random, listen, observer, replayMemory, costMemory },
       stalledClients: stalledReaders,
       hash: clientHash.hash,
       ...(limitSharing?.keys?.writeKeys ?? state.writeKeys),

@@ -195,6 +195,7 @@ settings = {
   cooldown = numbers[4],
   maxProbeDelay = numbers[5] == numbers[5] and numbers[5] or nil,
   isPerClient = numbers[6] == 1,
+  unit = nil, -- replicas count requests
   learnsFromLatency = numbers[8] == 1,
 }
 

@@ -1,6 +1,7 @@
 import type { AccountPoolSettings } from '../core/accounts/account-pool.ts';
 import type { CalendarQuotaSettings } from '../core/quota/calendar/calendar-quota.ts';
 import type { ClassQuotaSettings } from '../core/quota/clients/class-quotas.ts';
+import type { CostRule } from '../core/cost/cost-rule.ts';
 import type { QueueSettings } from '../core/limits/longest-wait.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
@@ -65,6 +66,8 @@ export interface ClientGroup {
    */
   readonly limits: readonly Omit<LimitRef, 'upstream'>[];
   readonly keyed: boolean;
+  /** What each of its requests costs, in units, uniformly distributed; absent: 1. */
+  readonly costRange?: { readonly min: number; readonly max: number } | undefined;
   /** How long each of its requests waits for a response before it is abandoned; Infinity: for ever. Absent: all wait for ever. */
   readonly patience?: ((random: Random) => Millis) | undefined;
 }
@@ -83,6 +86,15 @@ export interface ScenarioPolicy {
   /** Undefined if the upstream limits no accounts. */
   readonly accounts?: AccountPoolSettings | undefined;
   readonly plan: RoutePolicy;
+  /** Undefined: each request costs one unit. */
+  readonly cost?: ScenarioCost | undefined;
+}
+
+/** How the proxy learns what a request costs at the limit of all requests. */
+export interface ScenarioCost {
+  readonly rule: CostRule;
+  /** The request names it. */
+  readonly isDeclared: boolean;
 }
 
 /** A nested limit of the policy: of all requests, or of those named in `ClientGroup.limits`. */
@@ -99,4 +111,9 @@ export function rateAt({ rate, from, to, steps }: ClientGroup, now: Millis): Per
   let current = rate;
   for (const step of steps) if (step.at <= now) current = step.rate;
   return current;
+}
+
+/** The mean cost of a request of the group, in units. */
+export function meanCostOf({ costRange }: Pick<ClientGroup, 'costRange'>): number {
+  return costRange === undefined ? 1 : (costRange.min + costRange.max) / 2;
 }

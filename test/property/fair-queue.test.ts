@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { FairQueueFlow, FairQueueItem } from '../../src/core/collections/fair-queue-flow.ts';
-import { FairQueue } from '../../src/core/admission/fair-queue.ts';
+import { FairQueue } from '../../src/core/collections/fair-queue.ts';
 
 class Request implements FairQueueItem<Request> {
   readonly key: number;

@@ -1,5 +1,6 @@
 /** Compiles the settings that the core uses: for the proxy and for the simulator. */
 import { compileAccounts } from './compile-accounts.ts';
+import { costUnitOf } from '../schema/limits/cost-unit.ts';
 import { limitScopeOf } from '../schema/upstream-schema.ts';
 import type { UpstreamSettings } from '../../store/upstream-state.ts';
 import type { RoutePolicy } from '../../core/exchange/steps.ts';
@@ -37,16 +38,19 @@ export type PolicyConfig = Pick<
   Partial<Pick<UpstreamConfig, 'accounts' | 'accountQuarantine'>>;
 
 export function compileUpstreams(config: Config): UpstreamSettings[] {
-  return Object.entries(config.upstreams).map(([name, upstream]) => compileUpstream(name, upstream, config.clients));
+  return Object.entries(config.upstreams).map(([name, upstream]) =>
+    compileUpstream(name, upstream, config.clients, (nested) => costUnitOf(config, name, nested)),
+  );
 }
 
 const NO_CLASSES = { classes: {} };
 
-/** @param clients their classes, and whether they have to prove their names */
+/** @param clients their classes, and whether they have to prove their names @param unitOf see `costUnitOf` */
 export function compileUpstream(
   name: string,
   { rateLimit, limits, quotas, queue, retry, accounts, accountQuarantine }: PolicyConfig,
   { classes, auth }: Pick<Config['clients'], 'classes' | 'auth'> = NO_CLASSES,
+  unitOf: (nested: string) => string | undefined = () => undefined,
 ): UpstreamSettings {
   return {
     name,
@@ -55,8 +59,9 @@ export function compileUpstream(
       // The limit of an account is one of many clients.
       ...compileRateSettings(rateLimit, accounts === undefined && rateLimit.scope !== 'upstream'),
       learnsFromLatency: rateLimit.learnFromLatency,
+      unit: unitOf(''),
     },
-    nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
+    nested: [...compileClassLimits(classes), ...limits.map((limit) => compileNestedLimit(limit, unitOf(limit.name)))],
     quotas: compileQuotas(quotas),
     ...(Object.keys(classes).length === 0 ? {} : { classQuotas: compileClassQuotas({ classes, auth }) }),
     queue,
@@ -75,10 +80,10 @@ type RateLimitConfig = Pick<
   'initialRate' | 'maxRate' | 'minRate' | 'cooldown' | 'maxProbeDelay'
 >;
 
-function compileNestedLimit(limit: UpstreamConfig['limits'][number]): NestedLimitSettings {
+function compileNestedLimit(limit: UpstreamConfig['limits'][number], unit: string | undefined): NestedLimitSettings {
   const { name, scope, match, each } = limit;
   const isKeyed = each.length > 0 || toList(match.path).some((text) => makePathPattern(text).names.length > 0);
-  return { name, scope, isKeyed, rate: compileRateSettings(limit, isKeyed || scope !== 'upstream') };
+  return { name, scope, isKeyed, rate: { ...compileRateSettings(limit, isKeyed || scope !== 'upstream'), unit } };
 }
 
 /** The limits of `clients.classes`: fixed, never learned. */

@@ -9,6 +9,7 @@ import {
   compileKeyOwners,
   compileRatePolicies,
 } from './compile-clients.ts';
+import { compileCosts } from './compile-costs.ts';
 import { compileCors } from './compile-cors.ts';
 import { compileDelivery } from './compile-delivery.ts';
 import { compileHealthCheck } from './compile-health-check.ts';
@@ -193,6 +194,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     asyncWrites: compileAsyncWrites(route.async),
     verify: compileVerify(route.verify),
     stickyAccount: route.stickyAccount === true,
+    costs: compileCosts(config, upstream, route),
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),
     policy: { ...compilePlan(retry, planOptions, mode), poll },
@@ -202,10 +204,11 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
 
 function compileNestedRules({ limits }: UpstreamConfig, keys: Config['clients']['key']): NestedLimitRule[] {
   const secretSegments = new Set(keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : [])));
-  return limits.map(({ name, scope, match: { path, method }, each }) => ({
+  return limits.map(({ name, scope, match: { path, method, except }, each }) => ({
     name,
     scope,
     patterns: path === undefined ? undefined : toList(path).map(makePathPattern),
+    exceptions: except === undefined ? undefined : toList(except).map(makePathPattern),
     methods: method === undefined ? undefined : new Set<string>(toList(method)),
     eachMethod: each.includes('method'),
     eachPath: each.includes('path'),

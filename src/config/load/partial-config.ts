@@ -78,6 +78,7 @@ export interface PartialRoute
     | 'auth'
     | 'check'
     | 'stickyAccount'
+    | 'cost'
     | 'upstream'
     | 'timeout'
     | 'perTryTimeout'
@@ -192,6 +193,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     auth: parseIfValid(RouteShape.shape.auth, valueAt(written, ['auth'])),
     check: parseIfValid(RouteShape.shape.check, valueAt(written, ['check'])),
     stickyAccount: parseIfValid(RouteShape.shape.stickyAccount, valueAt(written, ['stickyAccount'])),
+    cost: parseIfValid(RouteShape.shape.cost, valueAt(written, ['cost'])),
     upstream: parseIfValid(RouteShape.shape.upstream, valueAt(written, ['upstream'])),
     timeout: parseIfValid(RouteShape.shape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: parseIfValid(RouteShape.shape.perTryTimeout, valueAt(written, ['perTryTimeout'])),

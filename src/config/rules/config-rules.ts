@@ -7,6 +7,7 @@ import { checkAccounts } from './account-rules.ts';
 import { checkExternalAuthorization } from './external-authorization-rules.ts';
 import { checkAsyncWrites } from './async-rules.ts';
 import { checkClientAuth } from './client-auth-rules.ts';
+import { checkCosts } from './cost-rules.ts';
 import { checkCors } from './cors-rules.ts';
 import { checkDeliveries } from './delivery-rules.ts';
 import { checkEndpoints } from './endpoint-rules.ts';
@@ -41,6 +42,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, context, isWritten);
   yield* checkFallbacks(draft);
   yield* checkAccounts(draft, isWritten);
+  yield* checkCosts(draft, isWritten);
   yield* checkRoutes(draft);
   yield* checkExternalAuthorization(draft, isWritten);
   yield* checkRetries(draft);

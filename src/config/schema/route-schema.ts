@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CostSchema } from './limits/cost-schema.ts';
 import { CorsSchema } from './cors-schema.ts';
 import { AsyncSchema } from './delivery/async-schema.ts';
 import { DeliverySchema } from './delivery/delivery-schema.ts';
@@ -41,6 +42,9 @@ export const RouteSchema = z.strictObject({
     .describe(
       'Whether the route applies to checks: also (the default): to checks and requests; only: to checks; never: to requests.',
     ),
+  cost: CostSchema.optional().describe(
+    'What a request of the route costs at rateLimit of its upstream: overrides rateLimit.cost (docs/costs.md).',
+  ),
   stickyAccount: z
     .boolean()
     .optional()

@@ -3,6 +3,7 @@ import { AccountQuarantineSchema, AccountsSchema } from './accounts/accounts-sch
 import { DnsRefreshSchema, HealthCheckSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
 import { EnforcementModeSchema } from '../values/enforcement-mode.ts';
 import { IdempotencySchema } from './idempotency-schema.ts';
+import { COST_DESCRIPTION, CostSchema } from './limits/cost-schema.ts';
 import { NestedLimitsSchema } from './limits/nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';
 import { QuotasSchema } from './limits/quota-schema.ts';
@@ -28,6 +29,7 @@ const RateLimitSchema = z.strictObject({
     .describe(
       'With several urls, whether the limit is that of the account, or each endpoint has its own; absent: account with a provider, a scope, limits or accounts, else endpoint.',
     ),
+  cost: CostSchema.optional().describe(COST_DESCRIPTION),
   ...rateFields,
   learnFromLatency: z
     .boolean()

@@ -1,9 +1,10 @@
+import type { CostSettlement } from '../cost/cost-settlement.ts';
 import type { Gate } from './gate.ts';
 import type { RetryAdmission } from './retry-admission.ts';
-import type { AdmissionResult, Ticket } from './ticket.ts';
+import { ADMITTED, type AdmissionResult } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
 import type { UpstreamConnections } from './upstream-connections.ts';
 import { CounterMap } from '../collections/counter-map.ts';
-import { ADMITTED } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 /** The part of a gate that an exchange uses. */
@@ -24,6 +25,7 @@ export interface ExchangeGate
     'reserve' | 'beginPoll' | 'cancel' | 'retryAfterRejection' | 'findOtherAccount'
   >;
   readonly connections: Pick<UpstreamConnections, 'onClaimed' | 'onReleased'>;
+  readonly costs: Pick<CostSettlement, 'settle' | 'applyBucket'>;
 }
 
 /** Connections of bypassing requests count towards no client's share. */
@@ -43,6 +45,7 @@ export class BypassGate implements ExchangeGate {
   readonly #gate: Gate;
   readonly retries: ExchangeGate['retries'];
   readonly connections: ExchangeGate['connections'];
+  readonly costs: ExchangeGate['costs'] = { settle: () => false, applyBucket: () => undefined };
   readonly #admitted = new Set<Ticket>();
   readonly #activeByAddress = new CounterMap();
 

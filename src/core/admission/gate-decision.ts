@@ -1,3 +1,5 @@
+import type { Millis } from '../scalars.ts';
+
 /** `enforce`: decisions are carried out. `observe`: every request is forwarded once, at once; decisions are only reported. */
 export type EnforcementMode = 'enforce' | 'observe';
 
@@ -26,6 +28,17 @@ export interface GateDecision {
   /** Of a refusal. */
   readonly why: RefusalReason | undefined;
 }
+
+/** What becomes of a request: it is admitted or refused, at once or after it was queued. */
+export type AdmissionResult =
+  /** `wouldHave` is the decision that enforcing would have made; set in observe mode only. */
+  | { readonly kind: 'admitted'; readonly wouldHave?: GateDecision }
+  | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
+
+/** Called once for a ticket that was queued. */
+export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
+
+export const ADMITTED: AdmissionResult = { kind: 'admitted' };
 
 /**
  * Why a refused client is asked to return later than its turn. `shared`: the slots of a limit, one for each refused client.

@@ -44,6 +44,8 @@ export interface GateUpstream {
 export interface GateStore {
   readonly clients: ClientStore;
   upstream(name: string): GateUpstream;
+  /** Whether the configuration has the upstream: a reload may have removed it. */
+  has(upstream: string): boolean;
   upstreams(): Iterable<GateUpstream>;
   /** Returns the limit if it exists. A limit of a client or credential is created at its first rejection. */
   findLimit(ref: LimitRef): Limit | undefined;

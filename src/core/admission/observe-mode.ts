@@ -1,5 +1,5 @@
-import type { AdmissionResult, Ticket } from './ticket.ts';
-import type { GateDecision } from './gate-decision.ts';
+import type { AdmissionResult, GateDecision } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
 import type { Millis } from '../scalars.ts';
 
 const PASSED: GateDecision = { decision: 'passed', why: undefined };
@@ -27,6 +27,9 @@ export function toGateDecision(admission: AdmissionResult | undefined): GateDeci
  */
 export function admitObserved(ticket: Ticket, decided: AdmissionResult | undefined, now: Millis): AdmissionResult {
   const wouldHave = toGateDecision(decided);
-  if (wouldHave.decision !== 'passed') for (const limit of ticket.limits) limit.overrunAt = now;
+  if (wouldHave.decision !== 'passed') {
+    for (const limit of ticket.limits) limit.overrunAt = now;
+    ticket.costs?.onUnpaced();
+  }
   return { kind: 'admitted', wouldHave };
 }

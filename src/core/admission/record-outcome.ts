@@ -3,10 +3,12 @@ import type { CutCause } from '../limits/limit-state.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
-import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
+import { attributedLimitRef, requestQuotaRef } from '../limits/attributed-limit.ts';
+import { nestedLimitField } from '../limits/limit-ref.ts';
 import { isQuotaScarce } from '../quota/quota-pacing.ts';
-import { applyQuota } from '../quota/apply-quota.ts';
+import { applyQuota, quotaLeftNow } from '../quota/apply-quota.ts';
 import type { FailedSend } from '../rate/failed-send.ts';
+import { largestSample } from '../rate/rate-state.ts';
 import { attributesFor, type Ticket } from './ticket.ts';
 import type { Hints } from '../hints/hints.ts';
 import type { Millis } from '../scalars.ts';
@@ -61,9 +63,8 @@ function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamRespon
   const { ticket, upstream } = context;
   const lacksQuota = hints.quota === undefined && status < 400 && hints.isFromCache !== true;
   if (lacksQuota && ticket.limitRefs.at(-1)?.nested === '') upstream.unmeteredSuccesses.onSuccess(ticket.client, now);
-  const innermost = innermostUpstreamLimit(ticket);
   for (const limit of ticket.limits) {
-    recordAccepted(context, limit, limit === innermost ? ticket.inFlightAtSend : 0, now);
+    recordAccepted(context, limit, ticket.countsAtSend(limit)?.inFlightAtSend ?? 0, now);
   }
   if (status < 500) upstream.retryBudget.earn(ticket.fairnessKey, now);
 }
@@ -78,44 +79,25 @@ export function recordQuota(context: OutcomeContext, response: UpstreamResponse,
   const { ticket, upstream, store } = context;
   const { quota, limit: rejectedBy, quotaLimit = rejectedBy } = response.hints;
   if (quota === undefined || response.isTakenOver === true) return false;
-  const { sentAt, sendNumber } = ticket;
-  const ref = attributedLimitRef(ticket, quotaLimit, upstream);
+  const { sentAt } = ticket;
+  const ref = quotaLimit === undefined ? requestQuotaRef(ticket) : attributedLimitRef(ticket, quotaLimit, upstream);
   if (ref === undefined) return false;
   const limit =
     findTicketLimit(ticket, ref) ?? (isQuotaScarce(quota) ? findOrCreateLimit(context, ref, now) : undefined);
   if (limit === undefined) return false;
-  const { meter } = limit;
-  const { remaining } = quota;
   if (!limit.mayBeOverrun(sentAt)) {
-    // Requests sent after this one have used some of what remains. At an outer limit they are not counted.
-    const isCounted = limit === innermostUpstreamLimit(ticket);
-    const uncounted = isCounted ? meter.sendCount - sendNumber : 0;
-    const left = Math.max(0, remaining - uncounted);
-    const counted = left === remaining ? quota : { ...quota, remaining: left, reportedRemaining: remaining };
-    return applyQuota(store, limit, ticket, counted, response.status, now);
+    return applyQuota(
+      store,
+      limit,
+      ticket,
+      quotaLeftNow(quota, limit, ticket.countsAtSend(limit)),
+      response.status,
+      now,
+    );
   }
   // Under an overrun, the quota was spent by requests that the limit would not have let pass: its reset says nothing.
-  const known = remaining === 0 ? { ...quota, resetIn: undefined } : quota;
+  const known = quota.remaining === 0 ? { ...quota, resetIn: undefined } : quota;
   return applyQuota(store, limit, ticket, known, response.status, now);
-}
-
-/**
- * Returns the limit that a response is about: the innermost of those it names, else the innermost of all. Returns
- * undefined if it names a limit of the upstream that does not apply to this request, because the configuration does not match
- * all requests of that limit or has no such limit: no other limit is to be cut for it.
- */
-function attributedLimitRef(
-  { limitRefs }: Ticket,
-  named: Hints['limit'],
-  upstream: GateUpstream,
-): LimitRef | undefined {
-  if (named !== undefined) {
-    const names = (typeof named === 'string' ? [named] : named).filter((nested) => !isClassLimitRef({ nested }));
-    const ref = limitRefs.findLast(({ nested }) => names.includes(nested));
-    const isUnknown = typeof named !== 'string' && named.length === 0;
-    if (ref !== undefined || isUnknown || names.some((name) => upstream.hasNestedLimit?.(name) === true)) return ref;
-  }
-  return limitRefs.findLast((ref) => !isClassLimitRef(ref));
 }
 
 /**
@@ -148,11 +130,12 @@ function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Li
 
   const rejection = {
     sentAt: ticket.sentAt,
-    inFlightAtSend: limit === innermostUpstreamLimit(ticket) ? ticket.inFlightAtSend : 0,
+    inFlightAtSend: ticket.countsAtSend(limit)?.inFlightAtSend ?? 0,
     retryAfterMs: hints.retryAfterMs,
     activeClients: limit.ref.scope === 'upstream' ? upstream.activeClients.count(now) : 1,
     overrun: limit.mayBeOverrun(ticket.sentAt),
     attributes: ticket.attributes,
+    cost: ticket.costAt(limit)?.counted ?? 1,
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.onRejected(rejection, now);
@@ -173,12 +156,6 @@ function holdClient({ ticket, store }: OutcomeContext, limit: Limit, until: Mill
   else limit.holdClient(ticket.client, until, now);
 }
 
-/** The innermost limit that the upstream itself enforces: `inFlightAtSend` and `sendNumber` are counts of this one. */
-function innermostUpstreamLimit({ limits }: Ticket): Limit | undefined {
-  const last = limits.at(-1);
-  return last?.isClassLimit === true ? limits.findLast((limit) => !limit.isClassLimit) : last;
-}
-
 function findTicketLimit({ limits }: Ticket, { nested }: LimitRef): Limit | undefined {
   return limits.find(({ ref }) => ref.nested === nested);
 }
@@ -188,7 +165,9 @@ function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now
   const existing = store.findLimit(ref); // created by another rejection while this request was in flight
   if (existing !== undefined) return existing;
   const limit = store.findOrCreateLimit(ref);
-  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now), now);
+  const cost = ticket.costAt(limit);
+  const units = cost === undefined ? 1 : Math.min(cost.charged, largestSample(cost.rule.expected));
+  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now) * units, now);
   return limit;
 }
 

@@ -1,7 +1,8 @@
 import type { AccountCredential } from '../accounts/account-credential.ts';
 import type { Account, RejectedAttempt } from '../accounts/account.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
-import type { EnforcementMode, GateDecision, RefusalReason, ReturnSlotKind } from './gate-decision.ts';
+import type { LimitCost, RequestCosts, SendCounts } from '../cost/request-costs.ts';
+import type { AdmissionCallback, EnforcementMode, ReturnSlotKind } from './gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { MeterView } from '../limits/meter.ts';
@@ -14,36 +15,15 @@ import { hashToNumber } from '../quota/requester.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import { makeRequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { ClientSlot } from './client-allowance.ts';
+import type { TicketOptions } from './ticket-options.ts';
 import type { ConnectionSlots } from './connection-slots.ts';
 import type { LimitPlaces } from '../limits/limit-places.ts';
 import type { FairQueueFlow, FairQueueItem } from '../collections/fair-queue-flow.ts';
-
-/** The gate's decision on a request. */
-export type AdmissionResult =
-  /** `wouldHave` is the decision that enforcing would have made; set in observe mode only. */
-  | { readonly kind: 'admitted'; readonly wouldHave?: GateDecision }
-  | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
-
-/** Called once for a ticket that was queued. */
-export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
 
 /** A shared empty array, so that a request without limits allocates none. */
 export const NO_LIMITS: readonly Limit[] = [];
 export const NO_PLACES: readonly LimitPlaces[] = [];
 export const NO_QUOTAS: readonly UpstreamQuota[] = [];
-
-export const ADMITTED: AdmissionResult = { kind: 'admitted' };
-
-export interface TicketOptions {
-  /** When the head of the request had been read; by default when the ticket asks for admission. */
-  readonly arrivedAt?: Millis | undefined;
-  /** The hashed address, if the client's key is nested within it; undefined for a client that is identified by address. */
-  readonly addressGroup?: string | undefined;
-  /** The requester sends the request itself: it uses none of our connections, and its response is not seen here. */
-  readonly isSentExternally?: boolean;
-  /** `enforce` by default. */
-  readonly mode?: EnforcementMode | undefined;
-}
 
 const DEFAULT_OPTIONS: TicketOptions = {};
 
@@ -72,6 +52,8 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
    * a poor probe: a slow client would make everybody wait. Set before each request for admission.
    */
   isBodyReceived = true;
+  /** What it costs; undefined: one unit at each limit. */
+  costs: RequestCosts | undefined = undefined;
   /** Undefined before the request arrives and after its exchange ends. */
   clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
@@ -92,10 +74,11 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   reservedSlots: ConnectionSlots | undefined = undefined;
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** Requests in flight at the upstream's innermost limit when it was sent, itself included; 0 if unknown. */
+  /** See `SendCounts`: of `countedLimit`. Those of limits with a cost are in `costs`. */
   inFlightAtSend = 0;
-  /** Its ordinal among all sends of that limit, from 1; 0 if unknown. */
-  sendNumber = 0;
+  sentUnits = 0;
+  /** The innermost limit of the upstream at which it has one unit, once it was sent. */
+  countedLimit: Limit | undefined = undefined;
   /** Limits whose tokens it has taken, until it is sent. */
   reservedLimits: readonly Limit[] = NO_LIMITS;
   /** It is in flight, and has no response yet. */
@@ -194,6 +177,17 @@ export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   /** The request may have an effect, by its method and its path. */
   get isWrite(): boolean {
     return false;
+  }
+
+  /** What it costs at a limit; undefined: one unit, also if a reload has changed the unit there since it arrived. */
+  costAt({ meter, ref }: Limit): LimitCost | undefined {
+    const cost = this.costs?.find(ref.nested);
+    return cost !== undefined && cost.rule.unit === meter.unit ? cost : undefined;
+  }
+
+  /** What a limit had counted when it was sent; undefined if that is unknown. */
+  countsAtSend(limit: Limit): SendCounts | undefined {
+    return limit === this.countedLimit ? this : this.costAt(limit);
   }
 
   /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */

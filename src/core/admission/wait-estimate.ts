@@ -5,6 +5,7 @@ import type { ConnectionSlots } from './connection-slots.ts';
 import { hasSharedPlaces, placeYieldDelay } from '../limits/limit-places.ts';
 import { convertWeight, weightInAddress } from './effective-weight.ts';
 import { attributesFor, type Ticket } from './ticket.ts';
+import { largestCharge } from '../rate/pacer.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import { isBlockedAt } from './refusals/refusal-reasons.ts';
 
@@ -137,7 +138,12 @@ function waitForToken(
   const yielding = mayYield ? slots.yieldingPlaces(limit) : 0;
   const [delay, lacking] =
     yielding > 0 ? [0, Math.max(0, turns + 1 - yielding)] : [expectedDelayAt(limit, ticket, now), turns];
-  return delay + (lacking === 0 ? 0 : (1000 * lacking) / limit.meter.rate(now));
+  if (lacking === 0) return delay;
+  const rate = limit.meter.rate(now);
+  const { meanCost = 1, carriedUnits = 0 } = limit.meter;
+  const largest = largestCharge(rate);
+  const units = lacking * Math.min(meanCost, largest) + Math.min(carriedUnits, lacking * largest);
+  return delay + (1000 * units) / rate;
 }
 
 /**

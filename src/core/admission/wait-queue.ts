@@ -3,11 +3,12 @@ import type { EventSink } from '../events/proxy-events.ts';
 import { earliest, type Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import { MAX_LATENESS } from '../rate/pacer.ts';
+import { advanceLimit } from './advance-limit.ts';
 import type { ClientSlot } from './client-allowance.ts';
 import { computeRetryAfter, mayTakeEarly } from './refusals/compute-retry-after.ts';
 import { usePromise } from '../limits/client-return.ts';
 import { type ConnectionSlots, connectionSlotsFor } from './connection-slots.ts';
-import { hasSharedPlaces, trackPlaces } from '../limits/limit-places.ts';
+import { hasSharedPlaces } from '../limits/limit-places.ts';
 import { computeEffectiveWeight, convertWeight } from './effective-weight.ts';
 import type { GateStore } from './gate-store.ts';
 import {
@@ -20,8 +21,10 @@ import {
 import { continueRelease } from '../quota/apply-quota.ts';
 import { isClientHeld } from './register-arrival.ts';
 import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refusal-reasons.ts';
-import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
-import { ADMITTED, type Ticket } from './ticket.ts';
+import { abandonReservations, reserveConnection, takeTokens, takeTokensAtOnce } from './reservations.ts';
+import { ADMITTED } from './gate-decision.ts';
+import type { Ticket } from './ticket.ts';
+import { queuedUnits } from '../cost/queued-units.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
 /** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
@@ -79,7 +82,7 @@ export class WaitQueue {
 
   /** Admits a ticket that need not wait. Its client may then hold most places in flight, so that others leave it none. */
   admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
-    takeTokens(ticket, now, now);
+    takeTokensAtOnce(ticket, this.#store.clients, now);
     this.grantConnection(ticket, slots, now);
     for (const limit of ticket.limits) if (limit.places && limit.queue.size > 0) this.#schedule(limit, now);
   }
@@ -88,7 +91,7 @@ export class WaitQueue {
   cancel(ticket: Ticket, now: Millis): void {
     const { reservedLimits, reservedSlots } = ticket;
     if (ticket.flow !== undefined) this.dequeue(ticket, now);
-    abandonReservations(ticket);
+    abandonReservations(ticket, this.#store.clients, now);
     ticket.clientQuota?.release();
     for (const limit of reservedLimits) this.serveReadyWithin(limit, now);
     if (reservedSlots !== undefined) this.serveReady(reservedSlots.queueLimit, now);
@@ -105,7 +108,7 @@ export class WaitQueue {
 
   /** Serves a limit's queue as far as tokens and connections allow. */
   serveReady(limit: Limit, now: Millis): void {
-    this.#advanceLimit(limit, now);
+    advanceLimit(this.#store, limit, this.#emit, now);
     if (limit.quotaReview !== undefined && continueRelease(this.#store, limit, now)) this.#serveInner(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - MAX_LATENESS) : now;
     for (
@@ -141,17 +144,18 @@ export class WaitQueue {
   #serve(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, due: Millis, now: Millis): void {
     const hasTokens = limit !== ticket.limits.at(-1);
     const weight = computeEffectiveWeight(this.#store, ticket, now);
-    limit.serve(ticket, weight);
+    limit.serve(ticket, weight, now);
     if (!hasTokens) {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
-        bottleneck.scheduler.onServed(ticket.fairnessKey, convertWeight(weight, ticket, limit, bottleneck));
+        const shared = convertWeight(weight, ticket, limit, bottleneck);
+        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, queuedUnits(bottleneck, ticket, now));
       }
       takeTokens(ticket, due, now);
     }
     if (slots !== undefined && ticket.clientSlot !== undefined && !slots.hasFreeFor(ticket, now)) {
       // After a second change of scope, it waits where tickets lack both, and takes its tokens again.
-      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket);
+      if (slots.queueLimit === ticket.limits.at(-1)) abandonReservations(ticket, this.#store.clients, now);
       slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
       if (!slots.isFull) this.#schedule(slots.queueLimit, now);
       return;
@@ -185,18 +189,10 @@ export class WaitQueue {
 
   /** Advances a limit to `now`. If its rate changes, the next token comes at another time. */
   advance(limit: Limit, now: Millis): void {
-    if (limit.queue.size === 0) return this.#advanceLimit(limit, now);
+    if (limit.queue.size === 0) return advanceLimit(this.#store, limit, this.#emit, now);
     const before = limit.meter.rate(now);
-    this.#advanceLimit(limit, now);
+    advanceLimit(this.#store, limit, this.#emit, now);
     if (limit.meter.rate(now) !== before) this.#schedule(limit, now);
-  }
-
-  #advanceLimit(limit: Limit, now: Millis): void {
-    limit.meter.advance(now, limit.queue.size > 0);
-    trackPlaces(limit, this.#store);
-    if (!limit.meter.awaitsPlace(now)) limit.placeFreeAt = now;
-    const change = limit.takeStateChange(now);
-    if (change !== undefined) this.#emit(change);
   }
 
   #schedule(limit: Limit, now: Millis): void {
@@ -218,7 +214,7 @@ export class WaitQueue {
       return this.#schedule(waitingLimit, now);
     }
     this.dequeue(ticket, now);
-    abandonReservations(ticket);
+    abandonReservations(ticket, this.#store.clients, now);
     ticket.clientQuota?.release();
     for (const limit of reservedLimits) this.serveReady(limit, now);
     if (clientSlot === undefined) return;
@@ -240,9 +236,8 @@ export class WaitQueue {
   }
 
   #finishWaiting(ticket: Ticket, admitted: boolean, now: Millis): void {
-    const { upstream, queuedAt } = ticket;
-    this.#store.upstream(upstream).queueOccupancy.remove(ticket);
+    this.#store.upstream(ticket.upstream).queueOccupancy.remove(ticket);
     this.#expiries.remove(ticket);
-    this.#emit({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
+    this.#emit({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted });
   }
 }

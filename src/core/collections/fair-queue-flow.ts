@@ -3,6 +3,7 @@ import type { HeapItem } from './binary-heap.ts';
 import { BinaryHeap } from './binary-heap.ts';
 import type { LinkedItem } from './linked-queue.ts';
 import { LinkedQueue } from './linked-queue.ts';
+import type { TurnStarts } from './turn-starts.ts';
 import type { ActiveSetMember } from './active-set.ts';
 
 /** An item of a fair queue. Only the queue writes `flow` and the links. */
@@ -17,13 +18,15 @@ interface Tagged extends HeapItem {
   tagOrder: number;
 }
 
-type FlowFields = 'key' | 'group' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince';
+type FlowFields = 'key' | 'group' | 'startTag' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince';
 
 /** The requests of one client in one queue, in order of arrival. */
 export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements Tagged, ActiveSetMember {
   readonly key: number;
   /** Of the address that it shares a turn with; undefined if it has turns of its own. */
   readonly group: FairQueueGroup<W> | undefined;
+  /** The virtual time at which the turn of its head begins: of its group if it has one. */
+  startTag: number;
   finishTag: number;
   tagOrder: number;
   /** Of its turns, or of those of its group that are its own. */
@@ -39,6 +42,7 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
   constructor({
     key,
     group,
+    startTag,
     finishTag,
     tagOrder,
     weight,
@@ -48,11 +52,19 @@ export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> imple
     super();
     this.key = key;
     this.group = group;
+    this.startTag = startTag;
     this.finishTag = finishTag;
     this.tagOrder = tagOrder;
     this.weight = weight;
     this.memberWeight = memberWeight;
     this.activeSince = activeSince;
+  }
+
+  /** Its turn begins at this virtual time at the latest. */
+  dropDebt(virtualTime: number): void {
+    const moved = Math.max(0, this.startTag - virtualTime);
+    this.startTag -= moved;
+    this.finishTag -= moved;
   }
 }
 
@@ -73,6 +85,8 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
   /** Of its next turn: that of the member whose turn it is; while all are deferred, of the one that was next before. */
   weight = 0;
   #next: FairQueueFlow<W> | undefined = undefined;
+  /** Of members that have left it while it has others. Created on first use. */
+  starts: TurnStarts | undefined = undefined;
   /** −1 while all members are deferred. */
   heapIndex = -1;
 
@@ -95,6 +109,14 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
     this.memberWeight -= memberWeight;
   }
 
+  /** Its turn begins at this virtual time at the latest, and those of members that have left it at its own. */
+  dropDebt(virtualTime: number): void {
+    this.starts?.forgive();
+    const moved = Math.max(0, this.startTag - virtualTime);
+    this.startTag -= moved;
+    this.finishTag -= moved;
+  }
+
   isNext(member: FairQueueFlow<W>): boolean {
     return member === this.#next;
   }
@@ -109,9 +131,9 @@ export class FairQueueGroup<W extends LinkedItem<W>> implements Tagged {
     return true;
   }
 
-  /** The turn is over; the next one begins. */
-  beginTurn(tagOrder: number): void {
-    this.startTag = this.finishTag;
+  /** The turn is over; the next one begins. @param cost in units: what it exceeds one by delays the next turn */
+  beginTurn(tagOrder: number, cost: number): void {
+    this.startTag = this.finishTag + (cost - 1) / this.weight;
     this.tagOrder = tagOrder;
     this.#next = undefined;
     if (!this.followFirst()) this.finishTag = this.startTag + 1 / this.weight;

@@ -72,10 +72,38 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     else this.#entries.update(group);
   }
 
-  /** The turn of a group is over; its next one begins. */
-  beginTurn(group: FairQueueGroup<W>, tagOrder: number): void {
+  /** Moves the end of the next turn of a flow or group by units: before this virtual time by those units at most, and after it by `largest` units at most. */
+  postpone(entry: FairQueueEntry<W>, units: number, largest: number, virtualTime: number): void {
+    const moved = distanceToMove(entry.finishTag, entry.weight, units, largest, virtualTime);
+    entry.startTag += moved;
+    entry.finishTag += moved;
+    if (entry.heapIndex >= 0) this.#entries.update(entry);
+  }
+
+  /** As `postpone`, for the turn of a member among those of its group. */
+  postponeMember(group: FairQueueGroup<W>, flow: FairQueueFlow<W>, units: number, largest: number): void {
+    const moved = distanceToMove(flow.finishTag, flow.memberWeight, units, largest, group.virtualTime);
+    flow.startTag += moved;
+    flow.finishTag += moved;
+    if (flow.heapIndex < 0) return; // it is set aside
+    group.members.update(flow);
+    this.placeGroup(group);
+  }
+
+  /** The next turn of a flow, and that of its group, begins at this virtual time at the latest. */
+  dropDebt(flow: FairQueueFlow<W>, virtualTime: number): void {
+    const { group } = flow;
+    flow.dropDebt(group?.virtualTime ?? virtualTime);
+    if (flow.heapIndex >= 0) this.update(flow);
+    if (group === undefined) return;
+    group.dropDebt(virtualTime);
+    this.placeGroup(group);
+  }
+
+  /** The turn of a group is over; its next one begins. @param cost of the turn, in units */
+  beginTurn(group: FairQueueGroup<W>, tagOrder: number, cost: number): void {
     const { weight } = group;
-    group.beginTurn(tagOrder);
+    group.beginTurn(tagOrder, cost);
     this.totalWeight += group.weight - weight;
     if (group.members.size === 0) this.#entries.remove(group);
     else this.#entries.update(group);
@@ -126,4 +154,17 @@ export class ServiceOrder<W extends LinkedItem<W>> {
     }
     return undefined;
   }
+}
+
+function distanceToMove(
+  finishTag: number,
+  weight: number,
+  units: number,
+  largest: number,
+  virtualTime: number,
+): number {
+  const by = units / weight;
+  // A refund takes back a delay, and puts nobody ahead of the turns of others.
+  if (by <= 0) return Math.min(0, Math.max(finishTag + by, virtualTime) - finishTag);
+  return Math.max(0, Math.min(by, virtualTime + (1 + largest) / weight - finishTag));
 }

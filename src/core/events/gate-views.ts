@@ -19,6 +19,8 @@ export interface LimitView {
   /** Infinity while open and unlimited. */
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
+  /** Of these rates: see `RateSettings`. Absent if it is a request. */
+  readonly unit?: string | undefined;
   /** How many requests may be in flight, if the upstream limits that or has a queue; `rate` is then derived. Otherwise undefined. */
   readonly concurrencyLimit: number | undefined;
   /** The limit that latency has shown; absent if there is none. */

@@ -12,6 +12,7 @@ import type { BlockedPart } from '../rate/breaker/request-attributes.ts';
 import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 import type { CertificateEvent } from './certificate-events.ts';
+import type { CostEvent } from './cost-events.ts';
 import type {
   AuthRejection,
   ClientState,
@@ -222,4 +223,5 @@ export type ProxyEvent =
   | OperatorAuditEvent
   | StoreEvent
   | CertificateEvent
-  | UpstreamHealthEvent;
+  | UpstreamHealthEvent
+  | CostEvent;

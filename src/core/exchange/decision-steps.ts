@@ -1,5 +1,6 @@
 import type { Gate } from '../admission/gate.ts';
-import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
+import type { AdmissionResult } from '../admission/gate-decision.ts';
+import type { Ticket } from '../admission/ticket.ts';
 import { toGateDecision } from '../admission/observe-mode.ts';
 import type { Millis } from '../scalars.ts';
 import type { TraceStep } from './exchange-observer.ts';

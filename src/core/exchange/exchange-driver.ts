@@ -3,8 +3,8 @@
  * back. Everything is a callback, never an `await`, because a result may arrive within the call that requested it.
  */
 import type { ExchangeGate } from '../admission/bypass-gate.ts';
-import type { GateDecision } from '../admission/gate-decision.ts';
-import { ADMITTED, type AdmissionResult, type Ticket } from '../admission/ticket.ts';
+import { ADMITTED, type AdmissionResult, type GateDecision } from '../admission/gate-decision.ts';
+import type { Ticket } from '../admission/ticket.ts';
 import type { KeptResponseMatch, KeyRecord } from '../idempotency/key-record.ts';
 import type { Clock, Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';

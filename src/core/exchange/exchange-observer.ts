@@ -2,6 +2,7 @@
  * Observers of exchanges: explanations and traces. One observer serves all exchanges. A step of an ordinary request creates no
  * object, and without an observer nothing of this is computed.
  */
+import type { LimitCost } from '../cost/request-costs.ts';
 import type { FallbackReason } from '../events/event-labels.ts';
 import type { RequestRecord } from '../events/request-record.ts';
 import type { DecisionDetails } from '../admission/decision-details.ts';
@@ -62,6 +63,8 @@ export interface LastAttempt {
   readonly account?: string | undefined;
   /** Of a request with several limits: the limit that its rejection is attributed to; empty for none. */
   readonly limit?: string | undefined;
+  /** What it costs at limits with a cost; absent without one. Changes when a body has been read for it, after the end of the exchange. */
+  readonly costs?: readonly Readonly<LimitCost>[] | undefined;
 }
 
 /** The place of a request in a trace. */

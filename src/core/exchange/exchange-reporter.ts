@@ -1,4 +1,5 @@
-import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
+import type { AdmissionResult } from '../admission/gate-decision.ts';
+import type { Ticket } from '../admission/ticket.ts';
 import type { EventSink } from '../events/proxy-events.ts';
 import type { KeyRefusalReason } from '../idempotency/key-record.ts';
 import type { RetryOutcome } from '../retry/retry-policy.ts';

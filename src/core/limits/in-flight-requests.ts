@@ -1,5 +1,6 @@
 import { countSend, releaseReservations } from '../admission/reservations.ts';
 import { NO_LIMITS, type Ticket } from '../admission/ticket.ts';
+import { largestSample } from '../rate/rate-state.ts';
 import type { Millis } from '../scalars.ts';
 import { releasePlaces, releasePlacesOnResponse } from './limit-places.ts';
 
@@ -18,11 +19,18 @@ export function recordSent(ticket: Ticket, now: Millis): void {
     if (ticket.accountUse !== undefined) ticket.account.onUseSent(ticket.accountUse, now);
     ticket.accountUse = undefined;
   }
-  for (const { meter, isClassLimit } of ticket.limits) {
-    const inFlightAtSend = meter.onSent(now);
-    if (isClassLimit) continue;
-    ticket.inFlightAtSend = inFlightAtSend;
-    ticket.sendNumber = meter.sendCount;
+  ticket.costs?.onSent(ticket.limitRefs);
+  ticket.countedLimit = undefined;
+  for (const limit of ticket.limits) {
+    const { meter, learnedMeter } = limit;
+    const cost = ticket.costAt(limit);
+    const inFlightAtSend = meter.onSent(now, cost?.charged, cost?.rule.expected, cost?.isOpen);
+    if (limit.isClassLimit) continue;
+    if (cost === undefined) ticket.countedLimit = limit;
+    else cost.counted = Math.min(cost.charged, largestSample(meter.meanCost ?? 1));
+    const counts = cost ?? ticket;
+    counts.inFlightAtSend = inFlightAtSend;
+    counts.sentUnits = learnedMeter.sentUnits ?? learnedMeter.sendCount;
   }
 }
 

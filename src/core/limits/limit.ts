@@ -4,7 +4,8 @@ import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
 import { weightInAddress } from '../admission/effective-weight.ts';
-import { FairQueue } from '../admission/fair-queue.ts';
+import { queuedUnits } from '../cost/queued-units.ts';
+import { FairQueue } from '../collections/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { LimitDemand } from './limit-demand.ts';
 import { ProgressRate } from '../collections/progress-rate.ts';
@@ -21,7 +22,7 @@ import { OverrideMeter } from './override-meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { isOverridden } from './operator-override.ts';
 import type { Ticket } from '../admission/ticket.ts';
-import { CrossQueueScheduler } from '../admission/cross-queue-scheduler.ts';
+import { CrossQueueScheduler } from '../collections/cross-queue-scheduler.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
 
 type LimitStateChange = Extract<ProxyEvent, { readonly type: 'limit-state' }>;
@@ -113,9 +114,10 @@ export class Limit extends ReturnSlots implements HeapItem {
   }
 
   /** Removes a ticket that is being served. @param weight its present one in this queue */
-  serve(ticket: Ticket, weight: number): void {
+  serve(ticket: Ticket, weight: number, now: Millis): void {
     this.queue.updateWeight(ticket, weight, weightInAddress(weight, ticket));
-    this.queue.take(ticket);
+    // Where it waits only for a connection, it has its tokens: it counts as one request.
+    this.queue.take(ticket, ticket.limits.at(-1) === this ? queuedUnits(this, ticket, now) : 1);
     this.#onDequeued(ticket, ticket.wholeWeight);
   }
 
@@ -133,6 +135,12 @@ export class Limit extends ReturnSlots implements HeapItem {
   /** Whether requests wait at it, or at a limit nested in it. */
   get isAwaited(): boolean {
     return this.queue.size > 0 || (this.nestedWithWaiters !== undefined && this.nestedWithWaiters.size > 0);
+  }
+
+  /** What earlier requests have cost delays no turn any more: it is paid for, or was counted in another unit. */
+  forgiveCosts(): void {
+    this.queue.forgiveCosts();
+    this.#scheduler?.forgiveCosts();
   }
 
   get scheduler(): CrossQueueScheduler {
@@ -194,6 +202,7 @@ export class Limit extends ReturnSlots implements HeapItem {
       state: blocked ? 'blocked' : meter.phase,
       rate: currentRate(meter, now),
       ceiling: meter.ceiling,
+      unit: meter.unit,
       concurrencyLimit: meter.concurrencyLimit,
       latencyLimit: meter.latencyLimit,
       blockedUntil: blocked ? meter.blockedUntil : undefined,

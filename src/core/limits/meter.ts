@@ -5,7 +5,7 @@ import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { LatencyLimit } from '../rate/in-flight-limiter.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import type { FailedSend, KnownCost, RejectedSend, SettledCost } from '../rate/failed-send.ts';
 
 /** When a request may be sent: the tokens of one limit. */
 export interface Pacing {
@@ -29,8 +29,11 @@ export interface Pacing {
   /**
    * Takes a token. Call it only if `delay` is 0, or for one that is taken early and moves those after it. Returns whether the request is the probe of a block.
    * @param due when the token was due, if a timer fired late; else now
+   * @param cost in units; 1 when absent
    */
-  take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean;
+  take(now: Millis, due: Millis, attributes?: RequestAttributes, cost?: number): boolean;
+  /** Corrects what a request was charged that took a token, once its cost is known. Absent if another process keeps the limit. */
+  settle?(settled: SettledCost, now: Millis): void;
   /** Ends the reservation of a token: its request has been sent, or never will be. */
   release(): void;
   /** The probe was not sent, or its result will never be known: another request may be the probe. */
@@ -41,8 +44,15 @@ export interface Pacing {
 
 /** What a limit learns from: sends, results of attempts, reported quotas, and what other processes knew. */
 export interface Learner {
-  /** Returns how many requests are in flight, this one included. */
-  onSent(now: Millis): number;
+  /**
+   * Returns how many requests are in flight, this one included. The history counts no more units than `largestSample` of the mean.
+   * @param cost in units; 1 when absent
+   * @param expected the usual cost, which no client names; `cost` when absent
+   * @param isEstimate the response may name another cost
+   */
+  onSent(now: Millis, cost?: number, expected?: number, isEstimate?: boolean): number;
+  /** Learns what a request has cost. Absent if another process keeps the limit. */
+  onCostKnown?(cost: KnownCost): void;
   /** A request in flight has its response, or will get none. Called once for each, after what the response says is recorded. */
   onResponse(now: Millis): void;
   /** A request is no longer in flight. Returns whether another one may be sent because of that. */
@@ -106,12 +116,21 @@ export interface MeterView {
   readonly quotaLeft: number | undefined;
   /** When growth resumes after a cut; absent if that is unknown. */
   readonly cooldownUntil?: Millis | undefined;
+  /** What a unit is: see `RateSettings`. Absent if it is a request. */
+  readonly unit?: string | undefined;
+  /** Units of a request, averaged over the last sends; > 0. Absent if each has one. */
+  readonly meanCost?: number;
+  /** Units that are paid for only after the next request: see `Pacer`. Absent if each request has one. */
+  readonly carriedUnits?: number;
   /** Requests sent in total. */
   readonly sendCount: number;
+  /** What they were charged, in units. Absent if each has one unit. */
+  readonly sentUnits?: number;
   /** Requests sent and not ended. */
   readonly inFlight: number;
   /** Leased tokens in hand. Absent if the meter makes its own tokens, undefined if nothing limits. */
   readonly tokens?: number | undefined;
+  /** In units a second: in requests unless a cost is configured. */
   rate(now: Millis): PerSecond;
   /**
    * The rate at which refused clients of this process should return: its share of the limit by the weight of all clients that

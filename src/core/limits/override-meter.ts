@@ -1,15 +1,13 @@
 import type { CutCause, LimitState } from './limit-state.ts';
 import type { Millis, PerSecond } from '../scalars.ts';
-import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import type { FailedSend, RejectedSend, SettledCost } from '../rate/failed-send.ts';
 import { Pacer } from '../rate/pacer.ts';
-import { ForwardingLearner } from './forwarding-learner.ts';
+import { ForwardingMeter } from './forwarding-meter.ts';
 import type { Meter } from './meter.ts';
 import type { OperatorOverride } from './operator-override.ts';
 import { NO_OVERRIDE } from './operator-override.ts';
-import { returnRateOf } from './return-slots.ts';
 
 /** The Retry-After of a request that is refused during an operator's block without a known end. */
 const UNKNOWN_END_RETRY_AFTER: Millis = 30_000;
@@ -20,8 +18,8 @@ const UNKNOWN_END_RETRY_AFTER: Millis = 30_000;
  * it once the override ends. A limit keeps this meter after its first override; a token that was taken from one of the two
  * meters is released on the same one.
  */
-export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
-  readonly #pacer = new Pacer();
+export class OverrideMeter extends ForwardingMeter implements Meter {
+  #pacer = new Pacer();
   #override: OperatorOverride = NO_OVERRIDE;
   /** Set until `advance` or `endExpiredBlock` finds that the block has expired. */
   #isBlockedByOperator = false;
@@ -44,17 +42,11 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.#isBlockedByOperator;
   }
 
-  // — MeterView —
-
   /** While pinned, a learned block does not apply: requests pass. */
   get phase(): LimitState {
     if (this.#isBlockedByOperator) return 'blocked';
     const { phase } = this.learnedMeter;
     return phase === 'blocked' && this.pinnedRate !== undefined ? 'backoff' : phase;
-  }
-
-  get ceiling(): PerSecond {
-    return this.learnedMeter.ceiling;
   }
 
   get latencyLimit(): Meter['latencyLimit'] {
@@ -70,20 +62,12 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.pinnedRate === undefined ? this.learnedMeter.blockedUntil : finiteOrUndefined(this.#upstreamStopUntil);
   }
 
-  get quotaLeft(): number | undefined {
-    return this.learnedMeter.quotaLeft;
-  }
-
   get cooldownUntil(): Millis | undefined {
     return this.pinnedRate === undefined ? this.learnedMeter.cooldownUntil : undefined;
   }
 
-  get sendCount(): number {
-    return this.learnedMeter.sendCount;
-  }
-
-  get inFlight(): number {
-    return this.learnedMeter.inFlight;
+  get carriedUnits(): number {
+    return this.pinnedRate === undefined ? (this.learnedMeter.carriedUnits ?? 0) : this.#pacer.carried;
   }
 
   rate(now: Millis): PerSecond {
@@ -91,7 +75,7 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
   }
 
   returnRate(now: Millis, weight: number): PerSecond {
-    return this.pinnedRate ?? returnRateOf(this.learnedMeter, now, weight);
+    return this.pinnedRate ?? this.learnedMeter.returnRate?.(now, weight) ?? this.learnedMeter.rate(now);
   }
 
   sharedRate(now: Millis): PerSecond {
@@ -108,27 +92,9 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return !this.#isBlockedByOperator && this.pinnedRate === undefined && this.learnedMeter.hasBlock === true;
   }
 
-  get needsAttributes(): boolean {
-    return this.learnedMeter.needsAttributes === true;
-  }
-
   block(now: Millis, attributes?: RequestAttributes): BlockStatus | undefined {
     return this.hasBlock ? this.learnedMeter.block?.(now, attributes) : undefined;
   }
-
-  isQuotaInForce(now: Millis): boolean {
-    return this.learnedMeter.isQuotaInForce(now);
-  }
-
-  quotaAppliesTo(requester: Requester): boolean {
-    return this.learnedMeter.quotaAppliesTo(requester);
-  }
-
-  quotaOwner(now: Millis): QuotaOwner | undefined {
-    return this.learnedMeter.quotaOwner(now);
-  }
-
-  // — Pacing —
 
   isHeldBack(now: Millis, attributes?: RequestAttributes): boolean {
     if (this.#isBlockedByOperator) return true;
@@ -161,12 +127,17 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     return this.learnedMeter.probeOverdueFor(now, attributes);
   }
 
-  take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
+  take(now: Millis, due: Millis, attributes?: RequestAttributes, cost?: number): boolean {
     const { pinnedRate } = this;
-    if (pinnedRate === undefined) return this.learnedMeter.take(now, due, attributes);
+    if (pinnedRate === undefined) return this.learnedMeter.take(now, due, attributes, cost);
     this.#reservedTokens += 1;
-    this.#pacer.take(due, pinnedRate);
+    this.#pacer.take(due, pinnedRate, cost);
     return false;
+  }
+
+  settle(settled: SettledCost, now: Millis): void {
+    if (this.pinnedRate === undefined) this.learnedMeter.settle?.(settled, now);
+    else this.#pacer.settle(settled, now, this.pinnedRate);
   }
 
   release(): void {
@@ -182,8 +153,6 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
     this.#upstreamStopUntil = Number.NEGATIVE_INFINITY;
     this.learnedMeter.probeNow?.(now);
   }
-
-  // — Learner: what an override changes —
 
   /** While pinned, no cut takes effect and none is reported. A rejection above the learned rate is no evidence against it. */
   override onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
@@ -210,7 +179,9 @@ export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
   /** Requests that wait because of the override are no sign of demand above the learned rate. */
   override advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {
     this.endExpiredBlock(now);
+    const { unit } = this;
     this.learnedMeter.advance(now, queued && !this.isRestricting(now), feedbackLag);
+    if (this.unit !== unit) this.#pacer = new Pacer();
   }
 
   endExpiredBlock(now: Millis): void {

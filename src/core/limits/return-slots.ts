@@ -21,9 +21,9 @@ interface QuotaSlots {
   readonly until: Millis;
 }
 
-/** See `MeterView.returnRate`. */
+/** Requests a second of the mean cost: see `MeterView.returnRate`. */
 export function returnRateOf(meter: MeterView, now: Millis, weight = 1): PerSecond {
-  return meter.returnRate?.(now, weight) ?? meter.rate(now);
+  return (meter.returnRate?.(now, weight) ?? meter.rate(now)) / (meter.meanCost ?? 1);
 }
 
 /** The times at which the refused clients of one limit should return. */

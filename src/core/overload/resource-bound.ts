@@ -16,6 +16,7 @@ export const RESOURCE_BOUND_NAMES = [
   'queue',
   'upstream_connections',
   'replay_memory',
+  'cost_memory',
   'clients',
   'client_limits',
   'client_quotas',

@@ -8,6 +8,7 @@ import type { QuotaOwner, Requester } from './requester.ts';
 import { QuotaReview } from './quota-review.ts';
 import { ANY_REQUESTER, areKnownDifferent, requesterKey } from './requester.ts';
 import type { GateStore } from '../admission/gate-store.ts';
+import type { SendCounts } from '../cost/request-costs.ts';
 import type { Ticket } from '../admission/ticket.ts';
 import type { Millis } from '../scalars.ts';
 import type { Quota } from '../hints/hints.ts';
@@ -39,6 +40,14 @@ export function applyQuota(
   const until = spentUntil(quota, resetIn, sentAt, now);
   if (until > now) store.holdClientAt(limit, requesterKey(ticket.requester), until, now);
   return isReleased;
+}
+
+/** Requests sent after this one have used some of what remains, where they are counted. */
+export function quotaLeftNow(quota: Quota, { learnedMeter: meter }: Limit, counts: SendCounts | undefined): Quota {
+  const { remaining } = quota;
+  const sentSince = counts === undefined ? 0 : (meter.sentUnits ?? meter.sendCount) - counts.sentUnits;
+  const left = Math.max(0, remaining - sentSince);
+  return left === remaining ? quota : { ...quota, remaining: left, reportedRemaining: remaining };
 }
 
 /**

@@ -4,10 +4,10 @@ import type { ActiveBlock } from './breaker/active-block.ts';
 import { leaveBlock, rateAfterBlock, startBlock } from './breaker/apply-block.ts';
 import { Breaker } from './breaker/breaker.ts';
 import type { RateDecrease } from './decrease.ts';
-import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection } from './decrease.ts';
+import { applyDecrease, recordAcceptance, recordLimitRejection, recordRejection, recordSendCost } from './decrease.ts';
 import { advanceGrowth, isCalm } from './growth.ts';
 import { type EndedSend, InFlightLimiter } from './in-flight-limiter.ts';
-import { detectPlaces, discardPlaces } from './place-detection.ts';
+import { detectPlaces, discardPlaces, placeRate, timeToNextEnd } from './place-detection.ts';
 import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
 import { discountBackgroundShare } from './background-rejections.ts';
 import type { FailedSend, RejectedSend } from './failed-send.ts';
@@ -37,8 +37,9 @@ export class AdaptiveRate {
   readonly #rules: RateRules;
   /** Written only here, by the rules, the breaker, late-knowledge.ts and place-detection.ts. */
   readonly state: RateState;
-  readonly history = new SendHistories();
-  readonly breaker: Breaker;
+  /** Replaced only in unit-change.ts, as the breaker. */
+  history = new SendHistories();
+  breaker: Breaker;
   readonly inFlightLimiter: InFlightLimiter;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
@@ -65,7 +66,7 @@ export class AdaptiveRate {
   get pace(): PerSecond {
     const { pace } = this.inFlightLimiter;
     if (pace === undefined) return this.breaker.unblockedRate(this.state);
-    return clamp(pace, this.settings.minRate, this.settings.maxRate);
+    return clamp(pace * this.state.meanCost, this.settings.minRate, this.settings.maxRate);
   }
 
   get ceiling(): PerSecond {
@@ -86,7 +87,7 @@ export class AdaptiveRate {
   /** As `delay`, but with an estimate of when the other request ends. */
   expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
     if (this.breaker.isHeldBack(attributes)) return this.breaker.expectedBlockTime(now, attributes);
-    return this.inFlightLimiter.isFull ? 1000 / Math.min(this.state.rate, this.inFlightLimiter.throughput) : 0;
+    return this.inFlightLimiter.isFull ? timeToNextEnd(this) : 0;
   }
 
   /** Admits a request whose `delay` is 0. Returns whether it is the probe of a block. */
@@ -109,8 +110,8 @@ export class AdaptiveRate {
   }
 
   /** Returns how many requests are in flight, this one included. */
-  onSent(now: Millis): number {
-    this.history.onSent(now);
+  onSent(now: Millis, cost = 1, expected = cost, isEstimate = false): number {
+    this.history.onSent(now, recordSendCost(this.state, cost, expected, isEstimate));
     return this.inFlightLimiter.onSent(now);
   }
 
@@ -134,7 +135,7 @@ export class AdaptiveRate {
   /** A rejection that counts against this limit. Returns the cause if the rate was cut or the limit blocked. */
   onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
     const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
-    this.history.onRejected(sentAt);
+    this.history.onRejected(sentAt, rejection.cost);
     this.inFlightLimiter.discountEnd();
     // A rejection within a partial block says nothing about the rate outside it.
     if (this.breaker.isInBlockedPart(attributes)) return this.breaker.onProbeFailed(rejection, now);
@@ -142,16 +143,13 @@ export class AdaptiveRate {
     const part = this.breaker.onRejected(this.state, rejection, now);
     if (part !== undefined) return startBlock(this, 'rejections', rejection, now, part);
     if (isPassedOver) return this.breaker.onProbeFailed(rejection, now);
-    recordRejection(this.state, sentAt, now);
+    recordRejection(this.state, sentAt, now, rejection.cost);
     const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
     if (!isBackground) recordLimitRejection(this.state, this.#rules, overrun ? undefined : retryAfterMs, now);
-    const cost = (retryAfterMs ?? 0) / 1000 / Math.max(1, activeClients);
-    if (retryAfterMs !== undefined) this.#rules.recordRejectionCost(this.state, cost);
+    const seconds = (retryAfterMs ?? 0) / 1000 / Math.max(1, activeClients);
+    if (retryAfterMs !== undefined) this.#rules.recordRejectionCost(this.state, seconds);
     if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(rejection, now);
-    if (this.state.phase === 'blocked') {
-      this.breaker.widen(attributes);
-      return undefined;
-    }
+    if (this.state.phase === 'blocked') return this.breaker.widen(attributes);
     this.inFlightLimiter.onRejected(now);
     const cause =
       isBackground || this.#rules.isSameEpoch(this.state, sentAt) ? undefined : this.#decrease(rejection, now);
@@ -178,7 +176,7 @@ export class AdaptiveRate {
    */
   advance(now: Millis, queued: boolean, feedbackLag: Millis = 0): void {
     const state = this.state;
-    if (state.phase !== 'blocked') state.rate = this.inFlightLimiter.turnoverRate ?? state.rate;
+    if (state.phase !== 'blocked') state.rate = placeRate(this) ?? state.rate;
     clampToSettings(state, this.settings);
     this.breaker.blocks.removeUnused(now);
     this.inFlightLimiter.advance(now - feedbackLag);

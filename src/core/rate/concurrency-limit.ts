@@ -157,9 +157,10 @@ export class ConcurrencyLimit {
    * upstream has accepted as many as the size allows: a size that was never reached says nothing (RFC 2861, congestion window
    * validation).
    */
-  grow(now: Millis, { rate, usualProbeLoss }: RateState): void {
+  grow(now: Millis, { rate, usualProbeLoss, meanCost }: RateState): void {
     if (!this.#isConfirmed) return;
-    if (now - this.#calmSince < Math.max(MIN_CALM, (1000 * SENT_PER_REJECTION * usualProbeLoss) / rate)) return;
+    const bySends = (1000 * SENT_PER_REJECTION * usualProbeLoss * meanCost) / rate;
+    if (now - this.#calmSince < Math.max(MIN_CALM, bySends)) return;
     this.#size += this.#step;
     this.#step *= 2;
     this.#calmSince = now;

@@ -3,7 +3,7 @@ import type { Millis, PerSecond } from '../scalars.ts';
 import type { SendHistory } from './send-history.ts';
 import type { RevertibleRateState, RateSettings, RateState } from './rate-state.ts';
 import { cutByPenalty } from './penalty.ts';
-import { clamp, feedbackDelay, smoothRtt } from './rate-state.ts';
+import { clamp, feedbackDelay, largestSample, MIN_MEAN_COST, recordCost, smoothRtt } from './rate-state.ts';
 
 /** δ: the size of a small cut, and how far growth goes above the ceiling within half of K. */
 export const DELTA = 0.05;
@@ -11,7 +11,7 @@ export const DELTA = 0.05;
 const MIN_EPOCH: Millis = 200;
 /** The deepest single cut: rejections arrive sooner than successes, so that their share is overestimated. */
 const MAX_DECREASE_TO = 0.7;
-/** The least first ceiling: a 429 after few accepted requests says little about the rate. */
+/** The least first ceiling, in requests: a 429 after few accepted requests says little about the rate. */
 const MIN_FIRST_CEILING: PerSecond = 5;
 /** The shortest span over which a rate is measured: a burst is no rate. */
 const MIN_MEASURED_SPAN: Millis = 250;
@@ -41,8 +41,8 @@ const REOPENED_SPAN: Millis = 120_000;
  * become unlimited too soon, the cut is a small one of its rate before, at which nothing was rejected.
  */
 export function computeFirstDecrease(state: RateState, recent: SendHistory, now: Millis): RateDecrease {
-  const { rate, reopenedAt, rateBeforeReopening } = state;
-  const ceiling = Math.min(rate, Math.max(MIN_FIRST_CEILING, recentAcceptedRate(recent, now)));
+  const { rate, reopenedAt, rateBeforeReopening, meanCost } = state;
+  const ceiling = Math.min(rate, Math.max(MIN_FIRST_CEILING * meanCost, recentAcceptedRate(recent, now)));
   const before = Math.min(rate, now - reopenedAt <= REOPENED_SPAN ? rateBeforeReopening : 0);
   if (before > ceiling) return { rate: (1 - DELTA) * before, ceiling: before, cause: 'first' };
   return { rate: 0.9 * ceiling, ceiling, cause: 'first' };
@@ -64,7 +64,7 @@ export function recentAcceptedRate(recent: SendHistory, now: Millis): PerSecond 
   return recent.acceptedRate(now, clamp(recent.activeFor(now, 1000), MIN_MEASURED_SPAN, 1000));
 }
 
-/** Fewer rejections since the last cut give no reliable share. */
+/** Fewer rejections since the last cut, of the mean cost, give no reliable share. */
 const MIN_REJECTIONS = 3;
 /** How far a rejection below the ceiling, which may be chance, lowers the ceiling. */
 const CEILING_STEP = 0.03;
@@ -72,18 +72,20 @@ const CEILING_STEP = 0.03;
 /**
  * The cut at a later rejection: a small step below the rate. Fewer than three rejections below the ceiling may be chance,
  * and lower the ceiling only a little. If the last cut was not enough, so that more rejections follow before half of K,
- * the cut is deep: to the accepted share of the requests sent since.
+ * the cut is deep: to the accepted share of the units sent since. What is rejected may cost more than what is accepted.
  */
 export function computeLaterDecrease(state: RateState): RateDecrease {
-  const { rate, ceiling, acceptedSinceDecrease, rejectedSinceDecrease, growthElapsed, growthPeriod } = state;
+  const { rate, ceiling, acceptedSinceDecrease, meanCost, growthElapsed, growthPeriod } = state;
   if (state.lastFinding === 'penalty') return { ...cutByPenalty(rate, state), cause: 'small' };
   const small = (1 - DELTA) * rate;
-  if (rejectedSinceDecrease < MIN_REJECTIONS) {
+  const rejectedUnits = state.rejectedSinceDecrease + state.rejectedExcess;
+  if (rejectedUnits < MIN_REJECTIONS * meanCost) {
     const leastCeiling = growthElapsed < growthPeriod ? (1 - CEILING_STEP) * ceiling : 0;
     return { rate: small, ceiling: Math.max(rate, leastCeiling), cause: 'small' };
   }
   if (growthElapsed >= growthPeriod / 2) return { rate: small, ceiling: rate, cause: 'small' };
-  const share = acceptedSinceDecrease / (acceptedSinceDecrease + rejectedSinceDecrease);
+  const acceptedUnits = acceptedSinceDecrease * meanCost;
+  const share = acceptedUnits / (acceptedUnits + rejectedUnits);
   return { rate: clamp(share * rate, MAX_DECREASE_TO * rate, small), ceiling: rate, cause: 'heavy' };
 }
 
@@ -134,8 +136,16 @@ export function applyDecrease(
   state.growthElapsed = 0;
   state.acceptedSinceDecrease = 0;
   state.rejectedSinceDecrease = 0;
+  state.rejectedExcess = 0;
   state.recentAccepted = 0;
   state.recentRejected = 0;
+}
+
+/** Records the cost of a send; until the first known cost, the mean is the expected one. Returns what the history is to count. */
+export function recordSendCost(state: RateState, cost: number, expected: number, isEstimate: boolean): number {
+  if (state.costSamples === 0) state.meanCost = Math.max(MIN_MEAN_COST, expected);
+  if (!isEstimate) recordCost(state, cost);
+  return Math.min(cost, largestSample(state.meanCost));
 }
 
 /** Records a response that is no rejection. */
@@ -148,9 +158,10 @@ export function recordAcceptance(state: RateState, sentAt: Millis, now: Millis):
 }
 
 /** Records a rejection, whether it leads to a cut or not. */
-export function recordRejection(state: RateState, sentAt: Millis, now: Millis): void {
+export function recordRejection(state: RateState, sentAt: Millis, now: Millis, cost = 1): void {
   if (sentAt >= state.decreasedAt) {
     state.rejectedSinceDecrease += 1;
+    state.rejectedExcess += cost - 1;
     state.recentRejected += 1;
   }
   // Requests sent while unlimited were a burst, and are rejected in a row: that is no sign of a blackout.

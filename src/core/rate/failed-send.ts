@@ -27,6 +27,35 @@ export interface RejectedSend extends FailedSend {
   readonly inFlightAtSend: number;
   /** The number of active clients at the limit. Its Retry-After holds only one of them. */
   readonly activeClients: number;
+  /** What the history counted for it, in units; 1 when absent. */
+  readonly cost?: number;
+}
+
+/** Why the charge of a request is corrected. */
+export type CostResult =
+  /** Its response names the cost. */
+  | 'read'
+  /** An attempt to send it failed before the upstream received anything. */
+  | 'unsent'
+  /** It was admitted, and never counted as sent. */
+  | 'cancelled';
+
+/** What a request that took a token has cost at one limit, once that is known. */
+export interface SettledCost {
+  /** What it was charged, in units. */
+  readonly charged: number;
+  /** What the upstream counted, in units; ≥ 0 and finite. */
+  readonly actual: number;
+  readonly result: CostResult;
+}
+
+/** What a request has cost that was counted as sent, once that is known. */
+export interface KnownCost {
+  readonly sentAt: Millis;
+  /** What the history counted, in units: see `onSent` of `Learner`. */
+  readonly counted: number;
+  /** What the upstream counted, in units; ≥ 0 and finite. Undefined if it received nothing. */
+  readonly actual: number | undefined;
 }
 
 /** A request that ended with a response or failed, as far as its latency says something. */

@@ -64,7 +64,7 @@ export function advanceGrowth(
  */
 export function isApplicationLimited(state: RateState, recent: SendHistory, now: Millis, queued: boolean): boolean {
   const sent = recent.sentRate(now, 1000);
-  if (state.growthElapsed >= state.growthPeriod) return sent + 1 < FULLY_USED_SHARE * state.rate;
+  if (state.growthElapsed >= state.growthPeriod) return sent + state.meanCost < FULLY_USED_SHARE * state.rate;
   return !queued && sent < USED_SHARE * state.rate;
 }
 

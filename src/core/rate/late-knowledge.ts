@@ -2,10 +2,11 @@
 
 import type { Millis } from '../scalars.ts';
 import type { AdaptiveRate } from './adaptive-rate.ts';
-import type { LateLatency } from './failed-send.ts';
+import type { KnownCost, LateLatency } from './failed-send.ts';
 import type { RateDecrease } from './decrease.ts';
 import { isCalm } from './growth.ts';
 import { reviseFirstDecrease } from './decrease.ts';
+import { largestSample, recordCost } from './rate-state.ts';
 import { detectPlaces } from './place-detection.ts';
 
 /**
@@ -48,6 +49,13 @@ export function learnLatency(
   if (!hasFailed) return inFlightLimiter.onAnswer(ended, unanswered);
   inFlightLimiter.onTimeout(ended, unanswered);
   return false;
+}
+
+/** Learns what a request has cost: the upstream has counted these units at the time of the send. */
+export function learnCost({ history, state }: AdaptiveRate, { sentAt, counted, actual }: KnownCost): void {
+  const known = Math.min(actual ?? 0, Math.max(counted, largestSample(state.meanCost)));
+  history.onSettled(sentAt, known - counted);
+  if (actual !== undefined) recordCost(state, actual);
 }
 
 /** Revises the first cut, after more of what was accepted before it was reported. */

@@ -28,9 +28,24 @@ export function discardPlaces(rate: AdaptiveRate, now: Millis): void {
   rate.applyDecrease({ rate: reached, ceiling: state.rate }, now);
 }
 
-/** Measured, or by the mean round trip (Little's law), or else the accepted rate. */
-function impliedRate({ history, inFlightLimiter, state }: AdaptiveRate, now: Millis): PerSecond {
-  const { limit, turnoverRate } = inFlightLimiter;
-  if (turnoverRate !== undefined) return turnoverRate;
-  return state.smoothedRtt > 0 ? (1000 * limit) / state.smoothedRtt : history.recent.acceptedRate(now, 1000);
+/** The units a second that the measured turnover of the places allows; undefined if there is none. */
+export function placeRate({ inFlightLimiter, state }: AdaptiveRate): PerSecond | undefined {
+  const { turnoverRate } = inFlightLimiter;
+  return turnoverRate === undefined ? undefined : turnoverRate * state.meanCost;
+}
+
+/** Estimates how long it takes until one of the requests in flight ends. */
+export function timeToNextEnd({ inFlightLimiter, state }: AdaptiveRate): Millis {
+  return 1000 / Math.min(state.rate / state.meanCost, inFlightLimiter.throughput);
+}
+
+/** In units. Measured, or by the mean round trip (Little's law), or else the accepted rate. */
+function impliedRate(rate: AdaptiveRate, now: Millis): PerSecond {
+  const { history, inFlightLimiter, state } = rate;
+  const measured = placeRate(rate);
+  if (measured !== undefined) return measured;
+  const { limit } = inFlightLimiter;
+  return state.smoothedRtt > 0
+    ? (1000 * limit * state.meanCost) / state.smoothedRtt
+    : history.recent.acceptedRate(now, 1000);
 }

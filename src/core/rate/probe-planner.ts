@@ -19,13 +19,13 @@ const STALE_AFTER = 1.8;
  * would have been used up again by then.
  */
 export function planGrowthPeriod(state: RateState): Millis {
-  const { lastFinding, lastBlackout, usualProbeLoss, probeLoss, secondsPerRejection, rate } = state;
+  const { lastFinding, lastBlackout, usualProbeLoss, probeLoss, secondsPerRejection, rate, meanCost } = state;
   const byTime = 1000 * SECONDS_PER_LOST_SECOND * secondsPerRejection;
   const fastest = planFastestGrowthPeriod(state);
   if (lastFinding === 'penalty') return clamp(byTime, fastest, MAX_PENALTY_GROWTH_PERIOD);
   if (lastFinding === 'first-penalty') return clamp(lastBlackout / STALE_AFTER, fastest, MAX_GROWTH_PERIOD);
   if (lastFinding !== 'near') return clamp(byTime / 2, fastest, MAX_GROWTH_PERIOD);
-  const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualProbeLoss, probeLoss)) / rate;
+  const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualProbeLoss, probeLoss) * meanCost) / rate;
   return clamp(Math.max(bySends, byTime), fastest, MAX_GROWTH_PERIOD);
 }
 

@@ -17,6 +17,8 @@ export interface RateSettings {
   readonly isPerClient?: boolean;
   /** Whether requests in flight are limited when latency shows a queue at the upstream; false when absent. */
   readonly learnsFromLatency?: boolean;
+  /** Identifies the unit of the rates; a request when absent. What was learned in another unit is dropped. */
+  readonly unit?: string | undefined;
 }
 
 /** The default of `maxProbeDelay`. */
@@ -38,7 +40,7 @@ export type LimitFinding =
 /** The part of the state that a cut changes, and that a block may restore. */
 export interface RevertibleRateState {
   phase: LimitState;
-  /** Requests a second; Infinity while no limit has been met and none is set. */
+  /** Units a second, requests unless a cost is configured; Infinity while no limit has been met and none is set. */
   rate: PerSecond;
   /** The rate at which the limit was last met. */
   ceiling: PerSecond;
@@ -71,6 +73,8 @@ export interface RateState extends RevertibleRateState {
   /** Results of requests sent since the last cut. */
   acceptedSinceDecrease: number;
   rejectedSinceDecrease: number;
+  /** What the rejected ones cost beyond one unit each. */
+  rejectedExcess: number;
   /** The same, with decay. */
   recentAccepted: number;
   recentRejected: number;
@@ -87,6 +91,11 @@ export interface RateState extends RevertibleRateState {
   smoothedRtt: Millis;
   /** The same for rejections: some upstreams delay them. */
   rejectionRtt: Millis;
+  /** Units of a request, > 0, averaged over the last known costs; and how many these are. */
+  meanCost: number;
+  costSamples: number;
+  /** See `RateSettings`. */
+  unit: string | undefined;
 }
 
 export function makeRateState(settings: RateSettings): RateState {
@@ -110,6 +119,7 @@ export function makeRateState(settings: RateSettings): RateState {
     lastRetryAfterMs: 0,
     acceptedSinceDecrease: 0,
     rejectedSinceDecrease: 0,
+    rejectedExcess: 0,
     recentAccepted: 0,
     recentRejected: 0,
     backgroundShare: 0,
@@ -120,6 +130,9 @@ export function makeRateState(settings: RateSettings): RateState {
     consecutiveRejections: 0,
     smoothedRtt: 0,
     rejectionRtt: 0,
+    meanCost: 1,
+    costSamples: 0,
+    unit: settings.unit,
   };
 }
 
@@ -132,6 +145,22 @@ export const MAX_GROWTH_PERIOD: Millis = 60_000;
 /** RFC 6298: the first sample is the average, and each later one has a weight of 1/8. */
 export function smoothRtt(smoothed: Millis, rtt: Millis): Millis {
   return smoothed === 0 ? rtt : smoothed + (rtt - smoothed) / 8;
+}
+
+export const MIN_MEAN_COST = 0.001;
+/** The mean is that of about so many costs. */
+const COST_SPAN = 32;
+
+/** The highest cost that counts beside this mean: a single one says little, and a client may have chosen it. */
+export function largestSample(mean: number): number {
+  return 10 * Math.max(1, mean);
+}
+
+/** Updates the mean by a known cost. The first costs count equally. */
+export function recordCost(state: RateState, cost: number): void {
+  state.costSamples = Math.min(state.costSamples + 1, COST_SPAN);
+  const known = Math.min(cost, largestSample(state.meanCost));
+  state.meanCost = Math.max(MIN_MEAN_COST, state.meanCost + (known - state.meanCost) / state.costSamples);
 }
 
 /** A longer response time is not delay of feedback but slow processing. Growth must not wait for it. */
@@ -157,8 +186,9 @@ export function clampToSettings(state: RateState, settings: RateSettings): void 
     else if (state.rate < minRate) state.rate = minRate;
     if (state.ceiling > maxRate) state.ceiling = maxRate;
   } else if (initialRate !== undefined) {
-    const { smoothedRtt, rejectionRtt, backgroundShare } = state;
-    Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt, backgroundShare });
+    const { smoothedRtt, rejectionRtt, backgroundShare, meanCost, costSamples } = state;
+    const kept = { smoothedRtt, rejectionRtt, backgroundShare, meanCost, costSamples };
+    Object.assign(state, makeRateState(settings), kept);
   } else if (state.rate !== maxRate) {
     state.rate = maxRate;
     state.ceiling = maxRate;
@@ -166,19 +196,21 @@ export function clampToSettings(state: RateState, settings: RateSettings): void 
   }
 }
 
-/** Discards what was learned, except for round-trip times. */
+/** Discards what was learned, except for round-trip times and costs. */
 export function resetToSettings(state: RateState, settings: RateSettings): void {
-  const { smoothedRtt, rejectionRtt } = state;
-  Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt });
+  const { smoothedRtt, rejectionRtt, meanCost, costSamples } = state;
+  Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt, meanCost, costSamples });
 }
 
-/** Makes the limit unlimited. Keeps round-trip times and the background share. @param rateBefore see `rateBeforeReopening` */
+/** Makes the limit unlimited. Keeps round-trip times, costs and the background share. @param rateBefore see `rateBeforeReopening` */
 export function resetToUnlimited(state: RateState, settings: RateSettings, rateBefore: PerSecond, now: Millis): void {
-  const { smoothedRtt, rejectionRtt, backgroundShare } = state;
+  const { smoothedRtt, rejectionRtt, backgroundShare, meanCost, costSamples } = state;
   Object.assign(state, makeRateState({ ...settings, initialRate: undefined }), {
     smoothedRtt,
     rejectionRtt,
     backgroundShare,
+    meanCost,
+    costSamples,
     reopenedAt: now,
     rateBeforeReopening: rateBefore,
   });

@@ -6,14 +6,19 @@ export class SendHistories {
   readonly recent = new SendHistory(50, 24);
   readonly long = new SendHistory(1000, 128);
 
-  onSent(now: Millis): void {
-    this.recent.onSent(now);
-    this.long.onSent(now);
+  onSent(now: Millis, cost = 1): void {
+    this.recent.onSent(now, cost);
+    this.long.onSent(now, cost);
   }
 
-  onRejected(sentAt: Millis): void {
-    this.recent.onRejected(sentAt);
-    this.long.onRejected(sentAt);
+  onSettled(sentAt: Millis, difference: number): void {
+    this.recent.onSettled(sentAt, difference);
+    this.long.onSettled(sentAt, difference);
+  }
+
+  onRejected(sentAt: Millis, cost = 1): void {
+    this.recent.onRejected(sentAt, cost);
+    this.long.onRejected(sentAt, cost);
   }
 
   /** Adds accepted requests at this rate for the last second. */

@@ -1,8 +1,8 @@
 import type { Millis, PerSecond } from '../scalars.ts';
 
 /**
- * Counts sends and rejections in buckets by *send* time: a rejection says something about the time of its send, not of
- * its response. A ring of `count` buckets of `width` each; older sends are dropped.
+ * Counts the units of sends and rejections in buckets by *send* time: a rejection says something about the time of its send, not
+ * of its response. A request has one unit unless a cost is configured. A ring of `count` buckets of `width` each; older sends are dropped.
  */
 export class SendHistory {
   readonly #width: Millis;
@@ -24,8 +24,14 @@ export class SendHistory {
     return this.#width * (this.#count - 1);
   }
 
-  onSent(now: Millis): void {
-    this.#add(this.#index(this.#advanceTo(now)), 1);
+  onSent(now: Millis, cost = 1): void {
+    this.#add(this.#index(this.#advanceTo(now)), cost);
+  }
+
+  /** A request that was sent then has cost more, or less, than was counted. */
+  onSettled(sentAt: Millis, difference: number): void {
+    const number = Math.floor(sentAt / this.#width);
+    if (this.#covers(number)) this.#add(this.#index(number), difference);
   }
 
   /** Adds sends at `rate` for the last second, rounded to whole buckets. */
@@ -37,9 +43,9 @@ export class SendHistory {
     }
   }
 
-  onRejected(sentAt: Millis): void {
+  onRejected(sentAt: Millis, cost = 1): void {
     const number = Math.floor(sentAt / this.#width);
-    if (this.#covers(number)) this.#add(this.#count + this.#index(number), 1);
+    if (this.#covers(number)) this.#add(this.#count + this.#index(number), cost);
   }
 
   sentRate(now: Millis, over: Millis): PerSecond {

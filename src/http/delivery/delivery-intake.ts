@@ -188,7 +188,7 @@ export class DeliveryIntake implements ActiveSetMember, BodyListener {
 
 const EMPTY = Buffer.alloc(0);
 /** It takes no place of a limit. */
-const NO_PLACES = { inFlightLimits: [] };
+const NO_PLACES = { inFlightLimits: [], costs: undefined };
 const ACCEPTED = { kind: 'forward', unknown: false, attempts: 0, retryOutcome: undefined } as const;
 const NOT_ACCEPTED = { ...ACCEPTED, kind: 'gone' } as const;
 const NO_ATTEMPT = {

@@ -2,15 +2,18 @@ import { THRESHOLD_FACTOR } from '../../core/admission/queue-occupancy.ts';
 import { CounterMap } from '../../core/collections/counter-map.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 
-/** The memory of request bodies that are kept for a retry, for all requests together. One address has 8/9 of it at most. */
+/** The memory of bodies that are kept, for all requests together. One address has 8/9 of it at most. */
 export class ReplayMemory {
   readonly #limit: number;
+  readonly #name: ResourceBound['name'];
   readonly #usedBy = new CounterMap();
   #used = 0;
   #rejections = 0;
 
-  constructor(limit: number) {
+  /** @param name `replay_memory`: of request bodies, for a retry; `cost_memory`: of responses, to read their costs */
+  constructor(limit: number, name: 'replay_memory' | 'cost_memory' = 'replay_memory') {
     this.#limit = limit;
+    this.#name = name;
   }
 
   get used(): number {
@@ -18,7 +21,7 @@ export class ReplayMemory {
   }
 
   get bound(): ResourceBound {
-    return { name: 'replay_memory', used: this.#used / Math.max(1, this.#limit), reached: this.#rejections };
+    return { name: this.#name, used: this.#used / Math.max(1, this.#limit), reached: this.#rejections };
   }
 
   /** @param owner an address, or a client that is identified by address */

@@ -32,6 +32,7 @@ export interface ExchangeContext extends WriteKeys {
   /** Receives each step of each exchange. */
   readonly observer?: ExchangeObserver | undefined;
   readonly replayMemory: ReplayMemory;
+  readonly costMemory: ReplayMemory;
   readonly hash: HashFunction;
   readonly answerTimes: LatencyEstimates;
   readonly clientTimeouts: ClientTimeouts;

@@ -35,9 +35,12 @@ export function matchLimits(subject: LimitSubject, hash: HashFunction, account?:
   for (const rule of target.nestedLimits) {
     if (rule.methods !== undefined && !rule.methods.has(verb)) continue;
     let key = rule.eachMethod ? verb : '';
-    if (rule.patterns !== undefined) {
-      // An upstream's limits are matched against its own paths, after rewritePrefix.
+    // An upstream's limits are matched against its own paths, after rewritePrefix.
+    if (rule.patterns !== undefined || rule.exceptions !== undefined) {
       segments ??= segmentsOf(rewriteTarget(subject.request.path, subject.route));
+      if (rule.exceptions !== undefined && firstMatchingPattern(rule.exceptions, segments) !== undefined) continue;
+    }
+    if (rule.patterns !== undefined && segments !== undefined) {
       const match = firstMatchingPattern(rule.patterns, segments);
       if (match === undefined) continue;
       const values = match.captured.map((value) => redactSegment(value, rule, subject.request.path, hash));

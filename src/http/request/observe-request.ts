@@ -28,7 +28,15 @@ export function lastAttemptOf(
   const limit =
     outcome?.kind === 'response' ? nameAttributedLimit(ticket.limitRefs, attributedLimit, outcome) : undefined;
   const account = ticket.sentWith;
-  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, account, limit };
+  return {
+    endpoint: endpoint?.label,
+    origin: endpoint?.origin,
+    outcome,
+    cause: failure?.cause,
+    account,
+    limit,
+    costs: ticket.costs?.costs,
+  };
 }
 
 /** The timings of a finished exchange. */

@@ -1,3 +1,5 @@
+import type { Ticket } from '../../core/admission/ticket.ts';
+import { declareBodyCosts } from '../cost/declared-costs.ts';
 import { keyInBody, mayHaveKeyInBody } from '../idempotency/idempotency-key.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import { overloadProblem, UPLOAD_TIMEOUT_PROBLEMS } from '../response/problem-details.ts';
@@ -27,7 +29,7 @@ export interface BodyReadListener {
 export function readRequestBody(
   routed: RoutedRequest,
   context: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledClients' | 'listen'>,
-  ticket: HeldPlaces,
+  ticket: HeldPlaces & Pick<Ticket, 'costs'>,
   listener: BodyReadListener,
 ): RequestBody | undefined {
   const { request, response, route, snapshot, client } = routed;
@@ -37,11 +39,13 @@ export function readRequestBody(
   if (problem !== undefined) listener.onRejected(problem);
   else if (!request.hasBody) listener.onRead(true, undefined);
   if (problem !== undefined || !request.hasBody) return undefined;
-  if (request.expectsContinue) response.writeContinue();
+  const isAdmitted = request.expectsContinue;
+  if (isAdmitted) response.writeContinue();
   request.expectsContinue = false;
   const onRead = (retention: BodyRetention): void => {
     const unverified = check?.bodyProblem(body);
     if (unverified !== undefined) return listener.onRejected(unverified);
+    if (retention === 'whole' && !isAdmitted) declareBodyCosts(routed, body, ticket.costs);
     // Without reading the body, a write would be sent with a key that it has not claimed.
     if (retention === 'no_memory' && mayHaveKeyInBody(request, route)) {
       listener.onRejected(overloadProblem('replay_memory', random));

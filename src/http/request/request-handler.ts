@@ -192,7 +192,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** Returns whether the client receives it. */
   #forward(verdict: ForwardedVerdict): boolean {
     const parts = { call: this.#call, response: this.#response, driver: this.driver, claim: this.#claim };
-    const polling = { polling: this.#polling, random: this.#context.random, routed: this.#routed };
+    const polling = { polling: this.#polling, context: this.#context, routed: this.#routed };
     return forwardResponse({ ...parts, ...polling, isClosed: this.#isClosed, onClose: this.#onClose }, verdict);
   }
 

@@ -1,7 +1,9 @@
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import { hashToNumber } from '../../core/quota/requester.ts';
-import type { AdmissionCallback, TicketOptions } from '../../core/admission/ticket.ts';
+import type { AdmissionCallback } from '../../core/admission/gate-decision.ts';
+import type { TicketOptions } from '../../core/admission/ticket-options.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
+import { makeRequestCosts } from '../cost/declared-costs.ts';
 import { isSafeRequest, type RoutedRequest } from './routed-request.ts';
 import type { HashFunction } from './client-hash.ts';
 import { hashedCredential, matchLimits } from './match-limits.ts';
@@ -23,7 +25,9 @@ export function makeTicket(
 ): Ticket {
   // With accounts, the limits follow from the choice of one.
   const refs = routed.route.target.accounts === undefined ? matchLimits(routed, hash) : NO_REFS;
-  return new RequestTicket(routed, hash, refs, settle, options);
+  const ticket = new RequestTicket(routed, hash, refs, settle, options);
+  ticket.costs = makeRequestCosts(routed);
+  return ticket;
 }
 
 /** Hashes the credential only when it is needed: for most requests it is not. */

@@ -7,6 +7,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ReplaySafety } from '../../core/exchange/request-facts.ts';
 import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
 import type { CorsPolicy } from '../headers/cors-headers.ts';
+import type { RouteCosts } from '../cost/route-costs.ts';
 import type { IdempotencySettings } from '../idempotency/idempotency-types.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import type { ThrottleRules } from '../upstream/throttle-rules.ts';
@@ -18,6 +19,8 @@ export interface NestedLimitRule {
   readonly scope: LimitScope;
   /** One must match; undefined: any path. */
   readonly patterns: readonly PathPattern[] | undefined;
+  /** None may match; undefined: there are none. */
+  readonly exceptions?: readonly PathPattern[] | undefined;
   readonly methods: ReadonlySet<string> | undefined;
   readonly eachMethod: boolean;
   readonly eachPath: boolean;
@@ -90,6 +93,8 @@ export interface Route {
   readonly cors: CorsPolicy | undefined;
   /** Undefined: nothing is verified. Else a body beyond `replayLimit` is refused. */
   readonly verify: SignatureScheme | undefined;
+  /** Undefined: each request costs one unit at each limit. */
+  readonly costs?: RouteCosts | undefined;
   /** The requests of one client are sent with one account. */
   readonly stickyAccount?: boolean;
   readonly replayLimit: number;

@@ -1,11 +1,19 @@
 import type { Dispatcher } from 'undici';
 import type { HttpServerResponse } from '../server/server-response.ts';
+import type { CostTap } from '../cost/cost-tap.ts';
 import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { writeAndRelease } from '../undici/buffer-release.ts';
 import type { ResponseReadRate } from './response-read-rate.ts';
 
 /** Writing it sends the head: `flushHeaders` of Node 24.21 converts a latin1 head to UTF-8 (nodejs/node#1693). */
 const EMPTY_CHUNK = Buffer.alloc(0);
+
+/** What reads the body while it is forwarded. */
+export interface BodyReaders {
+  /** Keeps it for repeats of the request. */
+  readonly capture?: ResponseCapture | undefined;
+  readonly tap?: CostTap | undefined;
+}
 
 export interface ForwardingListener {
   /** Bytes moved, or the client takes more of them again. */
@@ -24,6 +32,7 @@ export class BodyForwarding {
   readonly #listener: ForwardingListener;
   readonly #readRate: ResponseReadRate | undefined;
   readonly #capture: ResponseCapture | undefined;
+  readonly #tap: CostTap | undefined;
   /** Bytes written since the client had read everything. */
   #unreadBytes = 0;
   /** The first chunk of the body, held until the turn ends or another chunk arrives. */
@@ -38,13 +47,14 @@ export class BodyForwarding {
     controller: Dispatcher.DispatchController | undefined,
     listener: ForwardingListener,
     readRate: ResponseReadRate | undefined,
-    capture?: ResponseCapture,
+    { capture, tap }: BodyReaders = {},
   ) {
     this.response = response;
     this.#controller = controller;
     this.#listener = listener;
     this.#readRate = readRate;
     this.#capture = capture;
+    this.#tap = tap;
     process.nextTick(this.#writeFirst);
   }
 
@@ -56,6 +66,7 @@ export class BodyForwarding {
   onChunk(chunk: Buffer): void {
     this.#listener.onProgress();
     this.#capture?.add(chunk);
+    this.#tap?.add(chunk);
     if (!this.#hasWritten && this.#firstChunk === undefined) {
       this.#firstChunk = chunk;
       return;
@@ -67,6 +78,7 @@ export class BodyForwarding {
   /** Takes the beginning of the body, which was held back while it was classified. */
   onPreviewed(held: Buffer): void {
     this.#capture?.add(held);
+    this.#tap?.add(held);
     if (held.length > 0) this.#firstChunk = held;
     this.pauseIfFull();
   }
@@ -88,6 +100,7 @@ export class BodyForwarding {
     this.#hasEnded = true;
     this.#firstChunk = undefined;
     this.#readRate?.end();
+    this.#tap?.end(false);
     return this.#capture;
   }
 
@@ -95,6 +108,7 @@ export class BodyForwarding {
   end(isComplete: boolean): void {
     this.#hasEnded = true;
     this.#readRate?.end();
+    this.#tap?.end(isComplete);
     if (isComplete) this.#capture?.end();
     else this.#capture?.abort();
   }

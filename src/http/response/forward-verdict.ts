@@ -1,13 +1,14 @@
 import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
-import type { Random } from '../../core/scalars.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { classifyWrite } from '../../core/idempotency/write-outcome.ts';
 import { ReplayingKeyClaim } from '../idempotency/replaying-key-claim.ts';
 import type { ResponseCapture } from '../idempotency/response-capture.ts';
+import { readResponseCosts } from '../cost/response-costs.ts';
 import { isEventStream } from '../headers/forward-headers.ts';
 import { setRetryAfter } from '../headers/retry-after-header.ts';
+import type { ExchangeContext } from '../request/exchange-context.ts';
 import { factsOf, isSafeRequest, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 import type { UpstreamCall } from '../upstream/upstream-call.ts';
 import type { ClientPolling } from './client-polling.ts';
@@ -19,11 +20,11 @@ export type ForwardedVerdict = Extract<ExchangeVerdict, { readonly kind: 'forwar
 export interface ForwardingParts {
   readonly call: UpstreamCall;
   readonly response: ClientResponse;
-  readonly driver: Pick<ExchangeDriver<never>, 'onResponseEnd' | 'outcome'>;
+  readonly driver: Pick<ExchangeDriver<never>, 'onResponseEnd' | 'outcome' | 'ticket'>;
   readonly claim: KeyClaim | undefined;
   readonly routed: RoutedRequest;
   readonly polling: ClientPolling | undefined;
-  readonly random: Random;
+  readonly context: ExchangeContext;
   /** The client has disconnected. */
   readonly isClosed: boolean;
   /** Called when both sides of a changed protocol are closed. */
@@ -54,19 +55,19 @@ export function replayKept(response: ClientResponse, claim: KeyClaim | undefined
 
 /** The head in hand with the headers that say when to retry or poll; undefined if there is none. */
 function headForClient(
-  { call, driver: { outcome }, polling, random }: ForwardingParts,
+  { call, driver: { outcome }, polling, context }: ForwardingParts,
   { polls, retryAfterMs }: ForwardedVerdict,
 ): ResponseHead | undefined {
   const head = call.takeHead();
   const withPolling = head === undefined ? undefined : (polling?.withPollingHeaders(head, outcome, polls) ?? head);
-  return withPolling && setRetryAfter(withPolling, retryAfterMs, random);
+  return withPolling && setRetryAfter(withPolling, retryAfterMs, context.random);
 }
 
 /** Writes the head, and starts forwarding the body. @returns whether the client receives the response */
 function forwardHead(
   head: ResponseHead,
   verdict: ForwardedVerdict,
-  { call, response, driver, claim, routed }: ForwardingParts,
+  { call, response, driver, claim, routed, context }: ForwardingParts,
 ): boolean {
   const unwritable = verdict.unknown || mayBeDone(routed, driver.outcome) ? 'unknown' : 'fail';
   if (!response.forward(head, verdict.attempts, verdict.unknown, unwritable)) {
@@ -74,7 +75,8 @@ function forwardHead(
     driver.onResponseEnd();
     return false;
   }
-  call.forward(isEventStream(head.headers), captureFor(head, verdict, claim));
+  const tap = readResponseCosts(context, routed, driver.ticket, head);
+  call.forward(isEventStream(head.headers), { capture: captureFor(head, verdict, claim), tap });
   return true;
 }
 

@@ -4,7 +4,7 @@ import type { Clock, Millis } from '../../core/scalars.ts';
 import { forwardInterimHeaders } from '../headers/forward-headers.ts';
 import { decodeRawHeaders, toHeaderPairs } from '../headers/raw-headers.ts';
 import type { ResponseCapture } from '../idempotency/response-capture.ts';
-import { BodyForwarding } from '../response/body-forwarding.ts';
+import { BodyForwarding, type BodyReaders } from '../response/body-forwarding.ts';
 import type { ResponseReadRate } from '../response/response-read-rate.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 import type { AttemptListener } from './attempt-listener.ts';
@@ -79,8 +79,8 @@ export class UpstreamAttempt extends PooledSend {
   }
 
   /** Forwards the body. The head has been written. @param readRate measures how fast the client reads */
-  forward(response: HttpServerResponse, readRate?: ResponseReadRate, capture?: ResponseCapture): void {
-    this.#passBodyTo(new BodyForwarding(response, this.#controller, this.#listener, readRate, capture));
+  forward(response: HttpServerResponse, readRate?: ResponseReadRate, readers?: BodyReaders): void {
+    this.#passBodyTo(new BodyForwarding(response, this.#controller, this.#listener, readRate, readers));
   }
 
   /** Holds the body back until the preview has seen enough of it, or `endPreview` is called. */

@@ -10,6 +10,7 @@ import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
+import type { BodyReaders } from '../response/body-forwarding.ts';
 import type { ClientResponse } from '../response/client-response.ts';
 import { invalidRequestProblem } from '../response/problem-details.ts';
 import type { ResponseHead } from '../response/response-head.ts';
@@ -72,8 +73,7 @@ export class UpstreamCall implements AttemptListener {
   start(order: AttemptOrder): void {
     const { timeout, keyValidUntil, body, isRepeatable, traceHeaders } = order;
     const { clock, gate } = this.#context;
-    const { route, client } = this.#routed;
-    const { target } = route;
+    const { target } = this.#routed.route;
     this.attemptCount += 1;
     this.#order = order;
     this.#attempt = undefined;
@@ -87,7 +87,7 @@ export class UpstreamCall implements AttemptListener {
     this.#attempt = attempt;
     this.#timers.awaitHead(attempt, body, timeout);
     if (keyValidUntil < Infinity) this.#timers.awaitUpload(Math.max(0, keyValidUntil - now));
-    gate.connections.onClaimed(target.name, addressGroupOf(client));
+    gate.connections.onClaimed(target.name, addressGroupOf(this.#routed.client));
     order.claim?.onSend(this.#selector.place);
     target.endpoints.send(endpoint, attempt, this.#selector.needsFreshConnection, now);
   }
@@ -148,13 +148,12 @@ export class UpstreamCall implements AttemptListener {
   /**
    * Forwards the body; the head has been written.
    * @param mayIdle the upstream may pause without limit, as long as the connection would show a disconnected client
-   * @param capture keeps the body for repeats of the request
    */
-  forward(mayIdle: boolean, capture?: ResponseCapture): void {
+  forward(mayIdle: boolean, readers?: BodyReaders): void {
     const { route, response } = this.#routed;
     this.#timers.beginBody(route.target.streamIdle, mayIdle);
     const readRate = watchReadRate(this.#context, this.#routed, this.#owner.driver.ticket, this.#onSlowReader);
-    this.#attempt?.forward(response, readRate, capture);
+    this.#attempt?.forward(response, readRate, readers);
     this.#timers.awaitBody();
   }
 

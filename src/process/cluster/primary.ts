@@ -120,7 +120,7 @@ async function openCluster(
         { ...learned, limits: learned.limits.filter(({ ref }) => settings.isConfigured(ref)) },
         clock.now(),
       ),
-    upstreams: () => config.upstreams,
+    config: () => config,
   });
   resources.push(() => statePersistence.stop());
   let workerConfig = deriveWorkerConfig(first, count, secret);

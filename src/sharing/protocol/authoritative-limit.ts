@@ -93,7 +93,7 @@ export class AuthoritativeLimit<Member> {
   /** Removes all that a member had: tokens, requests in flight, and the probe. */
   removeMember(reporter: UsageReporter<Member>): void {
     this.reclaim(reporter);
-    this.meter.adjustInFlight(-reporter.inFlight, -reporter.unanswered); // nobody knows how long they take
+    this.meter.adaptiveRate.inFlightLimiter.adjustCount(-reporter.inFlight, -reporter.unanswered); // nobody knows how long they take
     reporter.inFlight = 0;
     reporter.unanswered = 0;
     if (this.#probingMember === reporter.memberId) this.#abandonProbe();
@@ -209,11 +209,11 @@ export class AuthoritativeLimit<Member> {
       },
       probed: (at) => {
         if (!meter.hasBlock) return; // the block has ended meanwhile
-        meter.probe(clampTime(at));
+        meter.adaptiveRate.probe(clampTime(at));
         this.#probingMember = reporter.memberId;
         this.#isProbeSent = false;
       },
-      blockBypassed: (at) => meter.onUnblockedSend(clampTime(at)),
+      blockBypassed: (at) => meter.adaptiveRate.onUnblockedSend(clampTime(at)),
       resumeBlock: (block, at) => meter.resumeBlock(block, clampTime(at)),
       failed: (failure: FailedSend, at) => {
         const from = meter.rate(now);

@@ -1,4 +1,5 @@
 import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import { learnLatency } from '../../core/rate/late-knowledge.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { AppliedDecrease } from '../protocol/authoritative-limit.ts';
 import { AnswerEvents, failureLatencyOf, isAbandonment, RESPONDED, SENT } from './answer-events.ts';
@@ -65,7 +66,8 @@ export class AnswerOrder {
       const unanswered = Math.max(1, this.#unanswered);
       const hasFailed = failedAfter !== undefined;
       const isAbandoned = isAbandonment(value);
-      if (meter.learnLatency({ latency, unanswered, at: this.#learnedUntil, hasFailed, isAbandoned })) hasQueue = true;
+      const ended = { latency, unanswered, at: this.#learnedUntil, hasFailed, isAbandoned };
+      if (learnLatency(meter.adaptiveRate, ended)) hasQueue = true;
     }
     this.#pending = pending;
     // The count of the limit is corrected by what replicas report, and without those that have gone.

@@ -1,3 +1,4 @@
+import { learnInFlightAtSend } from '../../core/rate/late-knowledge.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { AppliedDecrease, AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
 import { InFlightHistory } from './in-flight-history.ts';
@@ -50,7 +51,7 @@ export class InFlightSamples {
         continue;
       }
       const inFlight = this.#history.inFlightAt(sample.sentAt, limit.meter.inFlight);
-      if (inFlight !== undefined && limit.meter.learnInFlightAtSend(inFlight, sample.isRejected, now)) {
+      if (inFlight !== undefined && learnInFlightAtSend(limit.meter.adaptiveRate, inFlight, sample.isRejected, now)) {
         limit.startEpoch(now);
       }
     }

@@ -207,7 +207,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     if (this.isInFallback) return;
     this.#takenInFallback = 0;
     const limiter = new FallbackLimiter(this.#terms, this.#share(now), this.#settings, this.#random, now);
-    limiter.meter.adjustInFlight(this.leased.inFlight, this.leased.unanswered);
+    limiter.meter.adaptiveRate.inFlightLimiter.adjustCount(this.leased.inFlight, this.leased.unanswered);
     this.#mode = { kind: 'fallback', limiter };
   }
 

@@ -1,4 +1,5 @@
 import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import { learnAcceptedBefore } from '../../core/rate/late-knowledge.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { Millis, PerSecond } from '../../core/scalars.ts';
 import { shiftTimes } from '../protocol/usage-entries.ts';
@@ -82,7 +83,7 @@ export class ReplicaSharedLimit {
   now(time: Millis): Millis {
     if (time + this.#clockShift < this.#lastCallAt - CLOCK_JUMP) this.#clockShift = this.#lastCallAt - time;
     const now = Math.max(time + this.#clockShift, this.#lastCallAt);
-    if (now - this.#lastCallAt > UNOBSERVED_AFTER) this.#authoritative.meter.skipTime(now);
+    if (now - this.#lastCallAt > UNOBSERVED_AFTER) this.#authoritative.meter.adaptiveRate.skipTime(now);
     this.#lastCallAt = now;
     return now;
   }
@@ -117,7 +118,7 @@ export class ReplicaSharedLimit {
     const decreases = [...this.#authoritative.applyUsage(usage, account, now)];
     this.#reconcile(account, request, now);
     if (decreases.some(({ cause }) => cause === 'first')) this.#firstDecreaseAt = now;
-    if (now - this.#firstDecreaseAt < REPORT_MARGIN * reportDelay) meter.reviseFirstDecrease();
+    if (now - this.#firstDecreaseAt < REPORT_MARGIN * reportDelay) learnAcceptedBefore(meter.adaptiveRate);
     this.#inFlightSamples.record(account, decreases, now);
     this.#inFlightSamples.learn(this.#authoritative, now - REPORT_MARGIN * reportDelay, now);
     const found = this.#answers.learn(account.answers, meter, REPORT_MARGIN * reportDelay, now);
@@ -180,10 +181,9 @@ export class ReplicaSharedLimit {
   #reconcile(account: ReplicaAccount, { leasedTokens, inFlight, unanswered }: LeaseRequest, now: Millis): void {
     const { meter } = this.#authoritative;
     for (; account.leasedTokens > leasedTokens; account.leasedTokens -= 1) meter.release();
-    meter.adjustInFlight(inFlight - account.inFlight, unanswered - account.unanswered);
+    meter.adaptiveRate.inFlightLimiter.adjustCount(inFlight - account.inFlight, unanswered - account.unanswered);
     if (inFlight !== account.inFlight) this.#inFlightSamples.adjust(inFlight - account.inFlight, now);
-    account.inFlight = inFlight;
-    account.unanswered = unanswered;
+    Object.assign(account, { inFlight, unanswered });
   }
 
   /** Leases the tokens of the caller's turn into `slots`. Returns when to ask again; Infinity if all were granted. */

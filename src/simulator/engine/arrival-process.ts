@@ -70,12 +70,14 @@ export class ArrivalProcess implements ScheduledEvent, SimulatedClients {
     this.#schedule(now);
     const member = count === 1 ? 0 : Math.floor(this.#random() * count);
     const isWaiting = (this.#notBefore[member] ?? 0) > now;
-    this.#simulator.observer.onOffer(this.#index, !isWaiting);
+    const { costRange } = this.#group;
+    const units = costRange === undefined ? 1 : costRange.min + (costRange.max - costRange.min) * this.#random();
+    this.#simulator.observer.onOffer(this.#index, !isWaiting, units);
     if (isWaiting) return;
     const client = (this.#names[member] ??= `${name}-${member}`);
     this.#simulator.arrive({
       facts: this.#facts,
-      target: this.#target,
+      target: costRange === undefined ? this.#target : { ...this.#target, cost: units },
       group: this.#index,
       member,
       client,

@@ -2,10 +2,12 @@ import type { SendStep } from '../../core/exchange/steps.ts';
 import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import type { ClientTimeouts } from '../../core/exchange/client-timeouts.ts';
 import { ClientWait } from '../../core/exchange/client-wait.ts';
+import { RequestCosts } from '../../core/cost/request-costs.ts';
 import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
-import type { AdmissionCallback, TicketOptions } from '../../core/admission/ticket.ts';
+import type { AdmissionCallback } from '../../core/admission/gate-decision.ts';
+import type { TicketOptions } from '../../core/admission/ticket-options.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
 import { isSafe } from '../../core/exchange/request-facts.ts';
 import type { LatencyEstimate } from '../../core/retry/latency-estimates.ts';
@@ -14,7 +16,9 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { GateTimer } from './gate-timer.ts';
 import type { ArrivingRequest } from './arrival-process.ts';
+import type { ScenarioCost } from '../scenario.ts';
 import { UPSTREAM_NAME } from '../scenario.ts';
+import type { MethodAndPath } from '../upstream/request-match.ts';
 import type { AttemptEnd } from './simulated-attempt.ts';
 import { SimulatedAttempt } from './simulated-attempt.ts';
 import type { ScheduledEvent, Simulator } from './simulator.ts';
@@ -57,11 +61,17 @@ class SimulatedTicket extends Ticket {
   }
 }
 
+function costsOf(policy: ScenarioCost | undefined, { cost = 1 }: MethodAndPath): RequestCosts | undefined {
+  if (policy === undefined) return undefined;
+  return new RequestCosts('', [policy.rule], () => (policy.isDeclared ? cost : undefined));
+}
+
 /** The simulator's interpreter of one exchange. */
 export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
   readonly isProxyEvent = true;
   readonly #simulator: Simulator;
   readonly #driver: ExchangeDriver;
+  readonly #gate: Gate;
   readonly #timer: GateTimer;
   readonly #request: ArrivingRequest;
   readonly #arrivedAt: Millis;
@@ -78,6 +88,7 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
     const { facts, group } = request;
     const { plan, rate } = simulator.scenario.policy;
     this.#simulator = simulator;
+    this.#gate = gate;
     this.#timer = timer;
     this.#request = request;
     this.#arrivedAt = simulator.now();
@@ -86,6 +97,7 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
       arrivedAt: this.#arrivedAt,
       mode: plan.mode,
     });
+    ticket.costs = costsOf(simulator.scenario.policy.cost, request.target);
     // How long writes take decides only about retries just before the deadline, which simulated ones seldom reach.
     const learnsFromLatency = rate?.learnsFromLatency === true;
     if (learnsFromLatency && isSafe(facts)) this.#times = simulator.answerTimes.of(String(group), false);
@@ -129,8 +141,9 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
 
   finish(verdict: ExchangeVerdict): void {
     const now = this.#simulator.now();
-    const { group, member, clients } = this.#request;
-    if (verdict.kind === 'forward') this.#driver.onResponseEnd();
+    const { group, member, clients, target } = this.#request;
+    const { cost = 1 } = target;
+    if (verdict.kind === 'forward') this.#settle(cost, now);
     else this.#status = 0;
     const retryAfterMs =
       verdict.kind === 'refuse' ? this.#roundRetryAfter(verdict.retryAfterMs ?? 0) : this.#forwardedRetryAfter(verdict);
@@ -142,9 +155,18 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
       verdict,
       status: this.#status,
       took,
+      cost,
       service: this.#lastAttempt?.service ?? 0,
       upstreamWait: this.#lastAttempt?.upstreamWait ?? 0,
     });
+  }
+
+  /** The response names what the request has cost. */
+  #settle(cost: number, now: Millis): void {
+    const { ticket } = this.#driver;
+    const isNamed = ticket.costs?.hasOpen === true && this.#status < 400;
+    if (isNamed) this.#gate.costs.settle(ticket, new Map([['', cost]]), now);
+    this.#driver.onResponseEnd();
   }
 
   cancelSend(): boolean {

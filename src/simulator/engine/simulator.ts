@@ -35,7 +35,7 @@ export interface ScheduledEvent {
 /** Receives the events of a run, in virtual time. */
 export interface SimulationObserver {
   /** A client wants to send; `sent` is false while it honours a Retry-After. */
-  onOffer(group: number, sent: boolean): void;
+  onOffer(group: number, sent: boolean, cost: number): void;
   /** The upstream has decided on an attempt. */
   onUpstreamDecision(decision: UpstreamDecision): void;
   /** The proxy has given up an attempt, or its client has disconnected; the upstream works on. */
@@ -51,6 +51,8 @@ export interface SimulatedRequestResult {
   /** The status of the upstream's response where it was forwarded; else 0. */
   readonly status: number;
   readonly took: Millis;
+  /** In units. */
+  readonly cost: number;
   /** The part that the network and the upstream took in the last attempt. */
   readonly service: Millis;
   /** The part of it in which the upstream let the request wait for others. */

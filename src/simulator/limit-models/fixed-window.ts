@@ -28,10 +28,10 @@ export class FixedWindow implements LimitModel {
     return this.#limit;
   }
 
-  tryAcquire(now: Millis): LimitDecision {
+  tryAcquire(now: Millis, cost = 1): LimitDecision {
     this.#rollWindow(now);
-    if (this.#count >= this.#limit) return { accepted: false, retryAfterMs: this.#timeToReset(now) };
-    this.#count += 1;
+    if (this.#count + cost > this.#limit) return { accepted: false, retryAfterMs: this.#timeToReset(now) };
+    this.#count += cost;
     return ACCEPTED;
   }
 

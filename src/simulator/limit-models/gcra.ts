@@ -30,10 +30,11 @@ export class Gcra implements LimitModel {
     return 1000 / this.#interval;
   }
 
-  tryAcquire(now: Millis): LimitDecision {
+  /** A request of several units is accepted as one of a single unit, and delays the next one by all of them. */
+  tryAcquire(now: Millis, cost = 1): LimitDecision {
     const earliest = this.#tat - (this.#burst - 1) * this.#interval;
     if (now < earliest - TIME_TOLERANCE) return { accepted: false, retryAfterMs: earliest - now };
-    this.#tat = Math.max(this.#tat, now) + this.#interval;
+    this.#tat = Math.max(this.#tat, now) + cost * this.#interval;
     return ACCEPTED;
   }
 

@@ -19,8 +19,11 @@ export interface LimitModel {
   /** Where accepted requests are served. Without one, each takes its latency, whatever else is in flight. */
   readonly station?: ServiceStation;
 
-  /** Decides on a request that arrives at `now`, and charges it if accepted. */
-  tryAcquire(now: Millis): LimitDecision;
+  /**
+   * Decides on a request that arrives at `now`, and charges it if accepted.
+   * @param cost in units; 1 when absent. Other models than a bucket, GCRA and a fixed window count requests
+   */
+  tryAcquire(now: Millis, cost?: number): LimitDecision;
 
   /** Ends an accepted request. */
   release(now: Millis): void;

@@ -29,10 +29,11 @@ export class TokenBucket implements LimitModel {
     return this.#rate;
   }
 
-  tryAcquire(now: Millis): LimitDecision {
+  tryAcquire(now: Millis, cost = 1): LimitDecision {
     this.#refill(now);
-    if (this.#wholeTokens() < 1) return { accepted: false, retryAfterMs: ((1 - this.#tokens) * 1000) / this.#rate };
-    this.#tokens = Math.max(0, this.#tokens - 1);
+    const missing = cost - this.#tokens;
+    if (this.#wholeTokens() < cost) return { accepted: false, retryAfterMs: (missing * 1000) / this.#rate };
+    this.#tokens = Math.max(0, this.#tokens - cost);
     return ACCEPTED;
   }
 

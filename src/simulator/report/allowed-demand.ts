@@ -1,11 +1,11 @@
 import type { PerSecond, Millis } from '../../core/scalars.ts';
 import { limitOf } from '../limit-models/limit-model-spec.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
-import { rateAt } from '../scenario.ts';
+import { meanCostOf, rateAt } from '../scenario.ts';
 import type { NestedLimitSpec } from '../upstream/nested-limit-models.ts';
 import { makeRequestMatcher } from '../upstream/request-match.ts';
 
-/** The demand of the clients in requests a second: all of it, and the part that the upstream's nested limits allow. */
+/** The demand of the clients in units a second: all of it, and the part that the upstream's nested limits allow. */
 export interface ClientDemand {
   readonly all: PerSecond;
   readonly allowed: PerSecond;
@@ -17,7 +17,7 @@ export interface ClientDemand {
  */
 export function allowedDemand({ clients, upstream }: Scenario): (now: Millis) => ClientDemand {
   const limits = (upstream.limits ?? []).map((spec) => ({ spec, rate: ratePerSecond(spec) }));
-  const demandOf = (group: ClientGroup, now: Millis): PerSecond => group.count * rateAt(group, now);
+  const demandOf = (group: ClientGroup, now: Millis): PerSecond => group.count * rateAt(group, now) * meanCostOf(group);
   const keys = clients.map((group) => limits.map(({ spec }) => limitKey(spec, group)));
   return (now) => {
     const wanted = clients.map((group) => demandOf(group, now));

@@ -33,7 +33,10 @@ export class ReportRecorder implements SimulationObserver {
   #sinceSample = zeroCounts();
   /** Successes by group since the last sample. */
   readonly #served: number[];
+  /** In units: those that succeeded, those allowed, and those offered since the last sample. */
+  #succeededUnits = 0;
   #allowed = 0;
+  #offeredUnits = 0;
   #sampledAt: Millis = 0;
 
   constructor(scenario: Scenario, now: () => Millis) {
@@ -45,7 +48,8 @@ export class ReportRecorder implements SimulationObserver {
     this.#served = scenario.clients.map(() => 0);
   }
 
-  onOffer(group: number): void {
+  onOffer(group: number, _sent: boolean, cost: number): void {
+    this.#offeredUnits += cost;
     this.#sinceSample.offered += 1;
     if (!this.#isAfterWarmup()) return;
     this.#counts.offered += 1;
@@ -66,7 +70,7 @@ export class ReportRecorder implements SimulationObserver {
     if (this.#isAfterWarmup()) this.#counts.abandoned += 1;
   }
 
-  onRequestEnd({ group, member, verdict, status, took, service, upstreamWait }: SimulatedRequestResult): void {
+  onRequestEnd({ group, member, verdict, status, took, cost, service, upstreamWait }: SimulatedRequestResult): void {
     const isSuccess = verdict.kind === 'forward' && status < 400;
     if (isSuccess) this.#served[group] = (this.#served[group] ?? 0) + 1;
     if (!this.#isAfterWarmup()) return;
@@ -75,9 +79,10 @@ export class ReportRecorder implements SimulationObserver {
       this.#groups[group]?.recordRefusal(member, verdict.why === 'client_quota_exceeded');
     } else if (isSuccess) {
       this.#counts.successes += 1;
+      this.#succeededUnits += cost;
       this.#latencies.add(took - service);
       this.#upstreamWaits.add(upstreamWait);
-      this.#groups[group]?.recordSuccess(member, took - service);
+      this.#groups[group]?.recordSuccess(member, took - service, cost);
     } else this.#counts.failed += 1;
   }
 
@@ -85,6 +90,8 @@ export class ReportRecorder implements SimulationObserver {
   sample(now: Millis, capacity: PerSecond, views: readonly GateView[]): void {
     const seconds = (now - this.#sampledAt) / 1000;
     const { offered, sends, wasted } = this.#sinceSample;
+    const offeredUnits = this.#offeredUnits;
+    this.#offeredUnits = 0;
     this.#sinceSample = zeroCounts();
     this.#sampledAt = now;
     let rate = 0;
@@ -112,7 +119,7 @@ export class ReportRecorder implements SimulationObserver {
     if (Number.isFinite(rate)) this.#rate.add(rate);
     const demand = this.#demand(now);
     if (demand.allowed > capacity) this.#allowed += capacity * seconds;
-    else this.#allowed += demand.allowed < demand.all ? demand.allowed * seconds : offered;
+    else this.#allowed += demand.allowed < demand.all ? demand.allowed * seconds : offeredUnits;
   }
 
   report(seed: number): SimulationReport {
@@ -124,7 +131,7 @@ export class ReportRecorder implements SimulationObserver {
       scenario: name,
       seed,
       span: duration - warmup,
-      goodput: ratio(successes, this.#allowed),
+      goodput: ratio(this.#succeededUnits, this.#allowed),
       waste: wasted === 0 ? 0 : wasted / successes,
       failures: ratio(failed, ended),
       refused: ratio(refused, ended),
@@ -146,19 +153,20 @@ export class ReportRecorder implements SimulationObserver {
 class GroupRecorder {
   offered = 0;
   readonly #group: ClientGroup;
-  readonly #successes: Uint32Array;
+  /** Units of successful requests, by member. */
+  readonly #units: Float64Array;
   readonly #refusals: Uint32Array;
   #refusedByQuota = 0;
   readonly #latencies = new LatencyHistogram();
 
   constructor(group: ClientGroup) {
     this.#group = group;
-    this.#successes = new Uint32Array(group.count);
+    this.#units = new Float64Array(group.count);
     this.#refusals = new Uint32Array(group.count);
   }
 
-  recordSuccess(member: number, added: Millis): void {
-    this.#successes[member] = (this.#successes[member] ?? 0) + 1;
+  recordSuccess(member: number, added: Millis, cost: number): void {
+    this.#units[member] = (this.#units[member] ?? 0) + cost;
     this.#latencies.add(added);
   }
 
@@ -168,7 +176,7 @@ class GroupRecorder {
   }
 
   *shares(): Iterable<number> {
-    for (const successes of this.#successes) yield successes / this.#group.weight;
+    for (const units of this.#units) yield units / this.#group.weight;
   }
 
   report(all: number): GroupReport {
@@ -183,7 +191,7 @@ class GroupRecorder {
       served: ratio(successes, this.offered),
       share: ratio(successes, all),
       latency: latencyQuantiles(this.#latencies),
-      jain: jainIndex(this.#successes),
+      jain: jainIndex(this.#units),
     };
   }
 }

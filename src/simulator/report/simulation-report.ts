@@ -7,7 +7,7 @@ export interface SimulationReport {
   readonly seed: number;
   /** The time counted, in ms. */
   readonly span: Millis;
-  /** Successes within the deadline ÷ the requests that the hidden limit, or the demand if less, would have allowed. */
+  /** Successes within the deadline ÷ the requests, in units where they have costs, that the hidden limit, or the demand if less, would have allowed. */
   readonly goodput: number;
   /** 429 and 5xx responses of the upstream ÷ successes. */
   readonly waste: number;
@@ -19,7 +19,7 @@ export interface SimulationReport {
   readonly latency: LatencyQuantiles;
   /** The time for which the upstream let the last attempt wait for others, of successes; 0 without workers. */
   readonly upstreamWait: LatencyQuantiles;
-  /** Jain's fairness index of successes ÷ weight, over all clients: 1 when all are served alike. */
+  /** Jain's fairness index of successes, in units where they have costs, ÷ weight, over all clients: 1 when all are served alike. */
   readonly jain: number;
   /** Standard deviation of the rate ÷ its mean; 0 while it is not limited. */
   readonly oscillation: number;

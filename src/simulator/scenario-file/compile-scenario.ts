@@ -1,4 +1,5 @@
 /** Compiles a scenario file into a scenario to run and its goals. */
+import { compileCost } from '../../config/compile/compile-costs.ts';
 import { compilePlan, compileUpstream } from '../../config/compile/compile-policy.ts';
 import { compileClassQuotas } from '../../config/compile/compile-quotas.ts';
 import { toList } from '../../config/values/one-or-many.ts';
@@ -37,8 +38,16 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
       ...{ scope, rate, nested, quotas, queue, budget, accounts },
       ...(classQuotas.length === 0 ? {} : { classQuotas }),
       plan: compilePlan(policy.retry, policy, mode),
+      cost: compileScenarioCost(policy),
     },
   };
+}
+
+/** Where the costs of requests are read has no meaning here: a request, or its response, names its cost. */
+function compileScenarioCost({ rateLimit: { cost } }: ScenarioConfig['policy']): Scenario['policy']['cost'] {
+  if (cost === undefined) return undefined;
+  const { rule, request } = compileCost('', cost);
+  return { rule, isDeclared: request !== undefined };
 }
 
 function compileNestedLimitModel({
@@ -103,5 +112,6 @@ function compileGroup(
     limits: matchGroupLimits(group, limits),
     keyed,
     patience: timeout === undefined ? undefined : () => timeout,
+    costRange: typeof group.cost === 'number' ? { min: group.cost, max: group.cost } : group.cost,
   };
 }

@@ -136,6 +136,16 @@ const ClientGroupSchema = z.strictObject({
     .regex(/^\/[^?#\s]*$/, 'expected a path such as /v1/charges')
     .prefault('/')
     .describe('The path of their requests.'),
+  cost: z
+    .union([
+      z.number().positive().max(1e6),
+      z.strictObject({
+        min: z.number().min(0).max(1e6).describe('The least.'),
+        max: z.number().positive().max(1e6).describe('The highest.'),
+      }),
+    ])
+    .exactOptional()
+    .describe('What each of their requests costs at limit, in units: a number, or {min, max}, uniformly distributed.'),
   keyed: z.boolean().prefault(false).describe('Whether their requests carry an idempotency key.'),
 });
 

@@ -7,6 +7,8 @@ export interface MethodAndPath {
   readonly path: string;
   /** The name of the account that it is sent with; absent without one. */
   readonly account?: string | undefined;
+  /** What it costs at the limit of all requests, in units; 1 when absent. */
+  readonly cost?: number;
 }
 
 /** Requests of an upstream: path patterns, of which one must match, and methods; all when absent. */

@@ -155,7 +155,7 @@ export class UpstreamModel {
 
     const rejection = this.#nested.tryAcquire(request, now);
     const model = this.#accountModelOf(request) ?? this.#model;
-    const decision = rejection === undefined ? model.tryAcquire(now) : undefined;
+    const decision = rejection === undefined ? model.tryAcquire(now, request.cost) : undefined;
     const quota = includesQuota(this.#hints) ? model.quota(now) : undefined;
     if (rejection !== undefined) {
       const { retryAfterMs, ...blame } = rejection;

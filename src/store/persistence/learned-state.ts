@@ -17,6 +17,8 @@ export interface LearnedLimit {
   /** Undefined if no rate was learned, or it is too old: the limit is only blocked. */
   readonly rate: PerSecond | undefined;
   readonly ceiling: PerSecond | undefined;
+  /** Of these rates: see `RateSettings`. */
+  readonly unit?: string | undefined;
   readonly concurrencyLimit: number | undefined;
   readonly blockedUntil: Millis | undefined;
   /** The owner of the quota that blocks it, if one does. */
@@ -44,6 +46,7 @@ export function collectLearnedLimits(
     state,
     rate,
     ceiling,
+    unit,
     concurrencyLimit,
     latencyLimit,
     blockedUntil,
@@ -63,6 +66,7 @@ export function collectLearnedLimits(
       rate: isLearned ? rate : undefined,
       ceiling: isLearned && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
       // One that latency has shown is soon found again.
+      unit,
       concurrencyLimit: isLearned && concurrencyLimit !== latencyLimit?.size ? concurrencyLimit : undefined,
       blockedUntil: isBlocked ? blockedUntil : undefined,
       block,

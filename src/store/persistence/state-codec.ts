@@ -25,6 +25,8 @@ export interface StateContext {
   readonly secretFingerprint: string | undefined;
   /** The origins of each upstream. */
   readonly origins: ReadonlyMap<string, readonly string[]>;
+  /** Of the configuration: see `costUnitOf`. */
+  readonly unitOf: (upstream: string, nested: string) => string | undefined;
 }
 
 export type DecodedState =
@@ -51,6 +53,7 @@ const StateDocumentSchema = z.strictObject({
       key: z.string(),
       rate: Rate.optional(),
       ceiling: Rate.optional(),
+      unit: z.string().optional(),
       places: z.int().min(1).optional(),
       blockedUntil: Time.optional(),
       // The owner of the quota that blocks it.
@@ -94,10 +97,9 @@ export function encodeState({ limits, holds }: LearnedState, context: StateConte
     writtenAt: new Date(wallClock).toISOString(),
     hashedBy: secretFingerprint,
     upstreams: Object.fromEntries([...origins].map(([name, own]) => [name, { origins: [...own] }])),
-    limits: limits.filter(isKept).map(({ ref, rate, ceiling, concurrencyLimit, blockedUntil, quotaOwner, block }) => ({
+    limits: limits.filter(isKept).map(({ ref, concurrencyLimit, blockedUntil, quotaOwner, block, ...rates }) => ({
       ...ref,
-      rate,
-      ceiling,
+      ...rates,
       places: concurrencyLimit,
       blockedUntil: blockedUntil === undefined ? undefined : when(blockedUntil),
       quotaOf: quotaOwner === undefined ? undefined : withoutUntil(quotaOwner),
@@ -130,6 +132,9 @@ export function decodeState(text: string, context: StateContext): DecodedState {
   const isSameHash = state.hashedBy !== undefined && state.hashedBy === context.secretFingerprint;
   const isOfClients = state.holds.length > 0 || state.limits.some(usesClientHash);
   if (isOfClients && !isSameHash) leftOut.push('clients: the secret has changed');
+  if (state.limits.some(({ upstream, nested, unit }) => unit !== context.unitOf(upstream, nested))) {
+    leftOut.push('rates: what requests cost has changed');
+  }
   const learned = selectKnown(state, { context, known, isOld, isSameHash });
   return { kind: 'learned', learned, leftOut };
 }
@@ -154,18 +159,19 @@ function selectKnown(
   return {
     limits: limits
       .filter((limit) => known.has(limit.upstream) && (!usesClientHash(limit) || isSameHash))
-      .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf, block }) => {
+      .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf, block, unit }) => {
         // The quota of a client whose hash has changed is dropped: its next response sets it again.
         const isKnown = block === undefined || isSameHash || coversAllRequests(block);
         const isStop = isKnown && (quotaOf === undefined || isSameHash || isOfAllClients(quotaOf));
         // `blockedUntil` of a dropped block was the time of its next probe.
         const end = isStop ? until(blockedUntil) : undefined;
         const { credential, client, isCommon = false, isSpent = false } = quotaOf ?? {};
+        const isDropped = isOld || unit !== context.unitOf(upstream, nested);
         return {
           ref: { upstream, nested, scope, key },
-          rate: isOld ? undefined : rate,
-          ceiling: isOld ? undefined : ceiling,
-          concurrencyLimit: isOld ? undefined : places,
+          rate: isDropped ? undefined : rate,
+          ceiling: isDropped ? undefined : ceiling,
+          concurrencyLimit: isDropped ? undefined : places,
           blockedUntil: end,
           block: block !== undefined && isKnown ? decodeBlock(block, at, context.now) : undefined,
           quotaOwner:

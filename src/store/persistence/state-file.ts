@@ -4,6 +4,7 @@ import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Logger } from 'pino';
 import { describeFileError } from '../../config/load/substitute.ts';
+import { costUnitOf } from '../../config/schema/limits/cost-unit.ts';
 import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
 import type { StateDatabase } from '../sqlite/state-database.ts';
 import type { StatePersistence, StatePersistenceParts } from './state-persistence.ts';
@@ -85,8 +86,8 @@ export class StateFile implements StatePersistence {
   }
 
   async #write(isLast: boolean): Promise<void> {
-    const { clock, limits, activeHolds, upstreams } = this.#parts;
-    const configured = upstreams();
+    const { clock, limits, activeHolds, config } = this.#parts;
+    const configured = config().upstreams;
     const initialRateOf = (name: string, nested: string) => {
       const upstream = configured[name];
       return (nested === '' ? upstream?.rateLimit : upstream?.limits.find((limit) => limit.name === nested))
@@ -111,11 +112,13 @@ export class StateFile implements StatePersistence {
   }
 
   #context(): StateContext {
-    const upstreams = Object.entries(this.#parts.upstreams());
+    const config = this.#parts.config();
+    const upstreams = Object.entries(config.upstreams);
     return {
       wallClock: Date.now(),
       now: this.#parts.clock.now(),
       secretFingerprint: this.#secretFingerprint,
+      unitOf: (upstream, nested) => costUnitOf(config, upstream, nested),
       origins: new Map(upstreams.map(([name, upstream]) => [name, upstreamOrigins(upstream)])),
     };
   }

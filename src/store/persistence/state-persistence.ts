@@ -12,7 +12,7 @@ export interface StatePersistenceParts {
   readonly limits: () => Iterable<LimitView>;
   readonly activeHolds: (max: number) => readonly ClientHold[];
   readonly restore: (learned: LearnedState) => void;
-  readonly upstreams: () => Config['upstreams'];
+  readonly config: () => Config;
 }
 
 export interface StatePersistence {

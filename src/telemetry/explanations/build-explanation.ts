@@ -4,6 +4,7 @@ import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
 import type { ExplanationRecord } from './explanation-record.ts';
 import { clockOriginOf } from './explanation-record.ts';
+import { formatCosts } from './format-costs.ts';
 import { formatArrival } from './format-arrival.ts';
 import { attemptFields, formatAttemptResult, formatRetryDenied, formatRetry } from './format-attempt.ts';
 import { decisionFields, secondsOrNull, formatDecision, formatDequeue } from './format-decision.ts';
@@ -53,6 +54,7 @@ export interface ExplanationStep {
     | 'gone'
     | 'draining'
     | 'fallback'
+    | 'cost'
     | 'verdict';
   /** For people. */
   readonly text: string;
@@ -82,6 +84,7 @@ export function buildExplanation(recorded: ExplanationRecord): Explanation {
     steps: [
       formatArrival(recorded),
       ...new ExplanationBuilder(recorded).build(),
+      ...formatCosts(recorded),
       {
         at: toSeconds(record.took),
         what: 'verdict',

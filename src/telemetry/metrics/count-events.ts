@@ -5,6 +5,7 @@ import type { BoundedNameMap } from './bounded-name-map.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import type { TimeSeries } from './counter-set.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
+import type { CostMetrics } from './upstreams/cost-metrics.ts';
 import type { EndpointMetrics } from './upstreams/endpoint-metrics.ts';
 import type { FallbackMetrics } from './upstreams/fallback-metrics.ts';
 import type { PollMetrics } from './poll-metrics.ts';
@@ -19,6 +20,7 @@ export interface MetricCounters {
   readonly endpoints: EndpointMetrics;
   readonly fallbacks: FallbackMetrics;
   readonly accounts: AccountMetrics;
+  readonly costs: CostMetrics;
   readonly overloads: TimeSeries;
   readonly polls: BoundedNameMap<PollMetrics>;
   readonly deliveries: BoundedNameMap<DeliveryMetrics>;
@@ -33,6 +35,7 @@ export function countEvents({
   endpoints,
   fallbacks,
   accounts,
+  costs,
   overloads,
   polls,
   deliveries,
@@ -109,6 +112,10 @@ export function countEvents({
         break;
       case 'account-result':
         accounts.countResult(event.upstream, event.account, event.result);
+        break;
+      case 'cost-settled':
+      case 'cost-unread':
+        costs.count(event);
         break;
       case 'overload':
         if (event.began) overloads.value += 1;

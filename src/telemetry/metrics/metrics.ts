@@ -16,6 +16,7 @@ import type { ConfigReloadState } from './config-metrics.ts';
 import { defineConfigMetrics } from './config-metrics.ts';
 import { countEvents } from './count-events.ts';
 import { defineDeliveryMetrics, DeliveryMetrics } from './delivery-metrics.ts';
+import { CostMetrics } from './upstreams/cost-metrics.ts';
 import { EndpointMetrics } from './upstreams/endpoint-metrics.ts';
 import { FallbackMetrics } from './upstreams/fallback-metrics.ts';
 import { defineEventMetrics } from './event-metrics.ts';
@@ -97,6 +98,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const endpoints = new EndpointMetrics(options.endpoints ?? (() => []));
   const fallbacks = new FallbackMetrics();
   const accounts = new AccountMetrics();
+  const costs = new CostMetrics();
   const overloads: TimeSeries = { labels: {}, value: 0 };
   const polls = new BoundedNameMap(
     (name) => new PollMetrics(name),
@@ -125,6 +127,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...defineBoundMetrics(options.bounds ?? (() => [])),
     ...endpoints.families(),
     ...fallbacks.families(),
+    ...costs.families(),
     ...accounts.families(() => readSnapshot().view),
     ...definePollMetrics(polls),
     ...defineDeliveryMetrics(deliveries, options.deliveries, options.wallClock),
@@ -144,7 +147,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
   const listen = countEvents({
     ...{ routes, upstreams, clients, endpoints, accounts, fallbacks, overloads },
-    ...{ polls, deliveries, store },
+    ...{ polls, deliveries, costs, store },
   });
   const countCommit: Metrics['countCommit'] = (isStored, took) => state?.countCommit(isStored, took);
   return { listen, registry, countCommit, addDeliveryRoute: (route) => void deliveries.get(route), counts };

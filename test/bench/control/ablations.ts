@@ -1,4 +1,4 @@
-import { FairQueue } from '../../../src/core/admission/fair-queue.ts';
+import { FairQueue } from '../../../src/core/collections/fair-queue.ts';
 import { Limit } from '../../../src/core/limits/limit.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import type { Ticket } from '../../../src/core/admission/ticket.ts';

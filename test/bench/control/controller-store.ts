@@ -49,6 +49,10 @@ export class ControllerStore implements GateStore {
     return this.#upstream;
   }
 
+  has(): boolean {
+    return true;
+  }
+
   upstreams(): Iterable<GateUpstream> {
     return [this.#upstream];
   }

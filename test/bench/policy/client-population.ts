@@ -1,7 +1,7 @@
 import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';
 import { randomFillSync } from 'node:crypto';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import type { Millis, PerSecond } from '../../../src/core/scalars.ts';

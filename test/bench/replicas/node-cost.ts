@@ -1,5 +1,5 @@
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Clock, Millis } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';

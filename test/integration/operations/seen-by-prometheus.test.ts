@@ -393,6 +393,10 @@ const PROCESS = [
   'endpoint_healthy{upstream="api"} == 0',
   'endpoint_healthy{upstream="api"} == 1',
   'upstream_fallbacks_total{upstream="careless",reason="connect"} == 1',
+  'settled_costs_total{upstream="costly",limit=""} == 1',
+  'settled_cost_units_total{upstream="costly",limit=""} == 4',
+  'charged_cost_units_total{upstream="costly",limit=""} == 7',
+  'unread_costs_total{upstream="costly",reason="not_found"} == 1',
   'endpoint_ejections_total{upstream="api"} >= 1',
   'endpoint_checks_total{upstream="api",result="passed"} >= 1',
   'endpoint_checks_total{upstream="api",result="failed"} >= 1',
@@ -419,16 +423,19 @@ const PROCESS = [
 test('exports endpoints, upgrades, bounds and overload of the process', async () => {
   const [up, down] = [await startSwitchableUpstream(), await startSwitchableUpstream()];
   const chat = await startWebSocketUpstream();
+  const costly = await startSwitchableUpstream();
   const gate = await startTidegate(`
 limits: {overload: {eventLoopDelay: 200ms}}
 upstreams:
   api: {urls: ["${up.url}", "${down.url}"], outlierDetection: {consecutiveGatewayErrors: 1, baseEjectionTime: 60s}, healthCheck: {path: /, interval: 50ms}, retry: {${FAST}}, accounts: [{name: main, value: token}]}
   chat: {url: "${chat.url}"}
+  costly: {url: "${costly.url}", rateLimit: {cost: {response: {header: Content-Length}, expected: 7, max: 9000}}, limits: [{name: x, cost: {response: {header: X-None}, expected: 1, max: 9}}]}
   careless: {url: "https://127.0.0.1:1", tls: {insecure: true}, fallback: api, retry: {attempts: 1}}
 routes:
   - {path: /, upstream: api}
   - {path: /chat, upstream: chat}
   - {path: /careless, upstream: careless}
+  - {path: /costly, upstream: costly}
   - {path: /hooks, upstream: api, verify: {scheme: github, secrets: [secret]}}
 `);
   prometheus.watch('process', gate.adminUrl);
@@ -436,6 +443,7 @@ routes:
   await down.stop();
   for (let i = 0; i < 6; i += 1) await send(gate.url, '/');
   await send(gate.url, '/careless');
+  await send(gate.url, '/costly');
   const open = async (): Promise<WebSocket> => {
     const socket = new WebSocket(`${gate.url.replace('http', 'ws')}/chat`);
     onTestFinished(() => socket.close());

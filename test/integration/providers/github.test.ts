@@ -48,6 +48,23 @@ test('recognizes a secondary limit by its message, forwards it, and holds the cl
   expect([github.arrivals.length, await throttled('.*')]).toEqual([1, 1]);
 });
 
+test.each([
+  ['GET', '/search/secondary', '', 'points', 900],
+  ['POST', '/graphql', '{"query":"costly"}', 'graphql-points', 2000],
+])(
+  'counts a secondary limit against its points, whatever its headers report (%s %s)',
+  async (method, path, body, limit, perMinute) => {
+    const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
+    const { send, tidegate } = await startProviderProxy('github', github);
+    await send(method, path, body === '' ? {} : { body });
+    const { limits } = tidegate.view();
+    const rates = new Map(limits.map(({ nested, rate }) => [nested, rate]));
+    expect(rates.get(limit) ?? Infinity).toBeLessThan(perMinute / 60);
+    expect(rates.get('search') ?? 0.5).toBeGreaterThanOrEqual(0.5);
+    expect([rates.get('') ?? Infinity, rates.get('graphql') ?? Infinity]).toEqual([Infinity, Infinity]);
+  },
+);
+
 test('opens an issue once', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
   const { send } = await startProviderProxy('github', github);

@@ -127,6 +127,8 @@ export const EVERY_EVENT: readonly ProxyEvent[] = [
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', cause: 'failures', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   { type: 'fallback', upstream: 'payments', to: 'other', why: 'blocked' },
+  { type: 'cost-settled', upstream: 'payments', route: '/', limit: 'tokens', charged: 120, actual: 80 },
+  { type: 'cost-unread', upstream: 'payments', route: '/', reason: 'too_long' },
   { type: 'endpoint-check', upstream: 'payments', endpoint: 'a:443', passed: true },
   requestDone({ outcome: 'recovered', attempts: 2 }),
   requestDone({ status: 429, outcome: 'refused', retryAfterSeconds: 2, retryAfterFrom: 'tidegate' }),

@@ -1,8 +1,8 @@
 /** A gate with accounts, in virtual time. */
 import { AccountCredential } from '../../../src/core/accounts/account-credential.ts';
-import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
+import type { AdmissionResult, EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult, Ticket as GateTicket } from '../../../src/core/admission/ticket.ts';
+import type { Ticket as GateTicket } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';

@@ -1,9 +1,9 @@
 /** Calls in a simulated world, the replies of its upstream, and the record of each call. */
 import type { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult, Ticket } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult, EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
+import type { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import type { ExchangeVerdict } from '../../../src/core/exchange/exchange-verdict.ts';
 import type { Millis, Random } from '../../../src/core/scalars.ts';
 import type { RequestFacts } from '../../../src/core/exchange/request-facts.ts';

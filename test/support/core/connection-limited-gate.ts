@@ -1,9 +1,8 @@
 /** A gate before an upstream of a few connections, in virtual time. */
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
-import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
+import type { AdmissionCallback, AdmissionResult, EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
-import type { AdmissionCallback, AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';

@@ -1,6 +1,6 @@
-import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
+import type { AdmissionResult, EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import { Ticket, type AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { ClientTimeouts } from '../../../src/core/exchange/client-timeouts.ts';

@@ -41,6 +41,10 @@ export class FixedMeterStore implements GateStore {
     return this.#upstream;
   }
 
+  has(): boolean {
+    return true;
+  }
+
   upstreams(): Iterable<GateUpstream> {
     return [this.#upstream];
   }

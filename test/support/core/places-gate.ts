@@ -1,5 +1,5 @@
 /** A gate before an upstream whose limit is a number of places in flight, in virtual time. */
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
 import type { RateRules } from '../../../src/core/rate/rules.ts';
 import type { Millis, PerSecond, Random } from '../../../src/core/scalars.ts';
 import type { UpstreamSettings } from '../../../src/store/upstream-state.ts';

@@ -7,7 +7,7 @@ import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
-import type { AdmissionCallback, AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionCallback, AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
 import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 import { MemoryBackend } from '../../../src/sharing/replicas/memory-backend.ts';
 import { ReplicaLimitClient } from '../../../src/sharing/replicas/replica-limit-client.ts';

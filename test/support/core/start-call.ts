@@ -1,4 +1,4 @@
-import type { AdmissionCallback } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionCallback } from '../../../src/core/admission/gate-decision.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { ExchangeEffects } from '../../../src/core/exchange/effects.ts';

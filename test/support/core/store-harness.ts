@@ -7,7 +7,8 @@ import { createSupplyHandlers } from '../../../src/process/worker-membership.ts'
 import { Gate } from '../../../src/core/admission/gate.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
-import type { AdmissionResult, Ticket } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
+import type { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
 import { shareOverRedis } from '../../../src/process/sharing/redis-sharing.ts';

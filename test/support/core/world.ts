@@ -1,11 +1,10 @@
 /** Runs the production policy in virtual time against an upstream that is a function. */
 import type { GateStore } from '../../../src/core/admission/gate-store.ts';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionCallback } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionCallback, EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import { BinaryHeap } from '../../../src/core/collections/binary-heap.ts';
 import type { EventSink, ProxyEvent } from '../../../src/core/events/proxy-events.ts';
 import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { EnforcementMode } from '../../../src/core/admission/gate-decision.ts';
 import type { Millis, Random } from '../../../src/core/scalars.ts';
 import { formatRetryAfter } from '../../../src/core/hints/format-retry-after.ts';
 import type { Limit } from '../../../src/core/limits/limit.ts';

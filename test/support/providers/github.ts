@@ -52,7 +52,7 @@ export function startGitHub(hour: Hour, other?: Resource & { readonly overrun: n
         const status = isOverrun ? overrun : 200;
         return { status, headers: report(name, limit, left), body: { message: RATE_EXCEEDED } };
       }
-      if (path === '/secondary') return say(SECONDARY);
+      if (path.endsWith('/secondary')) return say(SECONDARY);
       if (path === '/graphql' && text.includes('costly')) return sayInGraphql('', SECONDARY);
       if (path === '/graphql' && hour.left === 0) {
         return sayInGraphql('RATE_LIMITED', RATE_EXCEEDED);

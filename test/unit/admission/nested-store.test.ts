@@ -106,6 +106,7 @@ describe('the state file', () => {
     now: 5000,
     secretFingerprint: hashedBy,
     origins: new Map([['up', ['https://a']]]),
+    unitOf: () => undefined,
   });
 
   function written(hashedBy?: string): string {

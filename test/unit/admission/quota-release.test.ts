@@ -1,7 +1,7 @@
 /** Queued requests that a quota in force does not cover are released, however many it covers in front of them. */
 import { expect, test } from 'vitest';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { Millis } from '../../../src/core/scalars.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';

@@ -1,7 +1,7 @@
 /** Requests that wait for tokens or connections while a reload changes the limits of their upstream. */
 import { expect, test } from 'vitest';
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/gate-decision.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import type { LimitScope } from '../../../src/core/limits/limit-state.ts';

@@ -148,13 +148,13 @@ test('the facts are the published ones', () => {
     ['braintree', undefined, false, undefined],
     ['checkout.com', undefined, 'Cko-Idempotency-Key', undefined],
     ['coinbase', 10_000 / 3600, false, undefined],
-    ['github', 15, false, 'https://api.github.com'],
+    ['github', undefined, false, 'https://api.github.com'],
     ['mollie', undefined, 'Idempotency-Key', 'https://api.mollie.com'],
     ['openai', undefined, false, 'https://api.openai.com'],
     ['paypal', undefined, 'PayPal-Request-Id', undefined],
     ['plaid', undefined, false, undefined],
     ['razorpay', undefined, 'X-Payout-Idempotency', 'https://api.razorpay.com'],
-    ['shopify', 2, false, undefined],
+    ['shopify', undefined, false, undefined],
     ['square', undefined, false, undefined],
     ['stripe', 100, 'Idempotency-Key', 'https://api.stripe.com'],
   ]);
@@ -175,4 +175,25 @@ test('the credential is in the header that the provider documents for its API ke
   });
   const check = runCheck('f.yaml', { full: true }, { env: {}, readFile: withPresets(() => textOf('anthropic')) });
   expect(check.text).toContain('credentialHeader: x-api-key');
+});
+
+describe('the costs of a preset', () => {
+  test('github: bounds the cost of a query, whose field a client may name by itself', () => {
+    const limit = effective('github').upstream.limits.find(({ name }) => name === 'graphql');
+    expect(limit?.cost).toMatchObject({ min: 1, max: 100 });
+  });
+
+  test('github: requests to one resource wait in its own queue, not in that of the points', () => {
+    expect(effective('github').upstream.limits[0]?.name).toBe('points');
+  });
+
+  test.each([
+    ['openai', 'tokens'],
+    ['anthropic', 'input-tokens'],
+    ['anthropic', 'output-tokens'],
+  ] as const)('%s: counts %s only where they are used', (provider, name) => {
+    const limit = effective(provider).upstream.limits.find((each) => each.name === name);
+    expect(limit?.match.method).toEqual('POST');
+    expect([limit?.match.path].flat()).not.toContain(undefined);
+  });
 });

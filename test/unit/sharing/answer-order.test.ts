@@ -130,7 +130,7 @@ test('abandoned requests are learned from in the same order, as such', () => {
 test('the requests of a replica that has gone no longer count', () => {
   const { learned, meter, report } = startOrder();
   report(100, [[0], [1], [2]]);
-  meter.adjustInFlight(-2, -2);
+  meter.adaptiveRate.inFlightLimiter.adjustCount(-2, -2);
   report(300, []);
   report(310, [[301, 305]]);
   report(600, []);

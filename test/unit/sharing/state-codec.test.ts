@@ -10,6 +10,7 @@ const written: StateContext = {
   now: 5000,
   secretFingerprint: 'abc',
   origins: new Map([['api', ['https://api.example']]]),
+  unitOf: () => undefined,
 };
 const limit = {
   ref: { upstream: 'api', nested: '', scope: 'upstream', key: '' },
@@ -132,6 +133,13 @@ describe('learned state', () => {
       const from = encodeState({ limits: [{ ...limit, block: nobody }], holds: [] }, written);
       expect(known(readLater(0, {}, from)).limits[0]?.block?.heldClientUntil).toBe(Number.NEGATIVE_INFINITY);
     });
+  });
+
+  test('drops rates in other units than those of the configuration, and keeps blocks', () => {
+    const changed = readLater(0, { unitOf: () => '5' });
+    if (changed.kind !== 'learned') throw new Error('was ignored');
+    expect(changed.leftOut).toEqual(['rates: what requests cost has changed']);
+    expect(changed.learned.limits.map(({ rate }) => rate).every((rate) => rate === undefined)).toBe(true);
   });
 
   test('is restored for an upstream with one of its earlier endpoints, and for no other', () => {

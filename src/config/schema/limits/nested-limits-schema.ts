@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { COST_DESCRIPTION, CostSchema } from './cost-schema.ts';
 import { Method } from '../name-schemas.ts';
 import { LimitScopeSchema, rateFields } from '../rate-fields.ts';
 import { PathPatternSchema } from '../../values/path-pattern-schema.ts';
@@ -29,7 +30,14 @@ export const LimitMatchSchema = z.strictObject({
 
 const NestedLimitSchema = z.strictObject({
   name: LimitNameSchema.describe('The name in metrics, explanations and rejections.'),
-  match: LimitMatchSchema.prefault({}).describe('Which requests it applies to; all if absent.'),
+  match: LimitMatchSchema.extend({
+    except: z
+      .union([PathPatternSchema, z.array(PathPatternSchema).min(1)], 'expected a path pattern, or a list of them')
+      .optional()
+      .describe('Patterns of paths that it does not apply to.'),
+  })
+    .prefault({})
+    .describe('Which requests it applies to; all if absent.'),
   scope: LimitScopeSchema.prefault('upstream').describe(
     'What it counts together: all requests, those of each client, or those of each credential.',
   ),
@@ -39,6 +47,7 @@ const NestedLimitSchema = z.strictObject({
     .describe(
       'What else has a separate limit: each method; each path, that is, each pattern of match.path with its named segments filled in.',
     ),
+  cost: CostSchema.optional().describe(COST_DESCRIPTION),
   ...rateFields,
 });
 

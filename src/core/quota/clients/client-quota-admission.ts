@@ -1,5 +1,5 @@
-import type { AdmissionResult, Ticket } from '../../admission/ticket.ts';
-import type { RefusalReason } from '../../admission/gate-decision.ts';
+import type { AdmissionResult, RefusalReason } from '../../admission/gate-decision.ts';
+import type { Ticket } from '../../admission/ticket.ts';
 import type { GateStore } from '../../admission/gate-store.ts';
 import { BinaryHeap } from '../../collections/binary-heap.ts';
 import type { EventSink } from '../../events/proxy-events.ts';

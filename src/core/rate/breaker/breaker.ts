@@ -1,8 +1,7 @@
 import type { Millis, PerSecond, Random } from '../../scalars.ts';
 import { saveRevertibleState } from '../decrease.ts';
 import type { FailedSend } from '../failed-send.ts';
-import type { RateSettings, RateState } from '../rate-state.ts';
-import { MIN_GROWTH_PERIOD, MAX_PROBE_DELAY } from '../rate-state.ts';
+import { MAX_PROBE_DELAY, MIN_GROWTH_PERIOD, type RateSettings, type RateState } from '../rate-state.ts';
 import type { RateRules } from '../rules.ts';
 import type { ActiveBlock, BlockParameters, BlockStatus } from './active-block.ts';
 import {
@@ -15,13 +14,11 @@ import {
   MAX_PROBE_TIMEOUT,
 } from './active-block.ts';
 import { ActiveBlocks } from './active-blocks.ts';
-import type { BlockTrigger } from './block-trigger.ts';
-import { estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
+import { type BlockTrigger, estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
 import { addProbe, dropLastProbe, endFailedProbe, probeTurn } from './unanswered-probes.ts';
 import { FailureDetector } from './failure-detector.ts';
 import type { RejectedPart } from './rejected-part.ts';
-import type { RequestAttributes } from './request-attributes.ts';
-import { commonAttributes } from './request-attributes.ts';
+import { commonAttributes, type RequestAttributes } from './request-attributes.ts';
 
 /** The span over which the accepted rate before a block is measured. After recovery, the rate before counts for as long. */
 export const ACCEPTED_SPAN: Millis = 10_000;
@@ -44,6 +41,11 @@ export class Breaker {
     this.#settings = settings;
     this.#random = random;
     this.#interval = interval;
+  }
+
+  /** Returns one with the same settings that knows of no failure. */
+  restart(): Breaker {
+    return new Breaker(this.#settings, this.#random, this.#interval);
   }
 
   get isActive(): boolean {
@@ -157,9 +159,10 @@ export class Breaker {
   }
 
   /** A request outside the scope was rejected, and nothing was accepted since the block began: the scope includes it. */
-  widen(attributes: RequestAttributes | undefined): void {
+  widen(attributes: RequestAttributes | undefined): undefined {
     const block = this.blocks.latest;
     if (block !== undefined) block.scope = commonAttributes(block.scope, attributes ?? []);
+    return undefined;
   }
 
   /**
@@ -199,8 +202,7 @@ export class Breaker {
     const known = { cause, scope: [...scope], rateBefore, wasUnlimited: phase === 'open' };
     const block = this.#start({ ...known, stateBefore, isResumed: true, isOverrun: false }, now);
     block.probeAt = Math.min(Math.max(now, probeAt), now + this.#maxProbeDelay);
-    block.heldClient = heldClient;
-    block.heldClientUntil = heldClientUntil;
+    Object.assign(block, { heldClient, heldClientUntil });
   }
 
   #start(parameters: Omit<BlockParameters, 'probeTimeout' | 'interval'>, now: Millis): ActiveBlock {

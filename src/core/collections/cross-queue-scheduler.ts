@@ -29,14 +29,31 @@ export class CrossQueueScheduler {
     return this.#visit(client).start + 1 / weight;
   }
 
-  onServed(client: string, weight: number): void {
+  /** @param cost in units */
+  onServed(client: string, weight: number, cost = 1): void {
     const served = this.#visit(client);
     this.#virtualTime = Math.max(this.#virtualTime, served.start);
-    served.start += 1 / weight;
+    served.start += cost / weight;
     if (this.#clients.size <= MAX_CLIENTS) return;
     for (const [each, { start, round }] of this.#clients) {
       if (start <= this.#virtualTime && !this.#isWaiting(round)) this.#clients.delete(each);
     }
+  }
+
+  /** A served request has cost more units than was known, or fewer. @param largest by which the next turn may come later in total */
+  settle(client: string, weight: number, units: number, largest: number): void {
+    const served = this.#clients.get(client);
+    if (served === undefined) return;
+    const start = served.start + units / weight;
+    served.start = Math.max(
+      this.#virtualTime,
+      Math.min(start, Math.max(served.start, this.#virtualTime + largest / weight)),
+    );
+  }
+
+  /** What earlier requests have cost delays no turn any more: the next turn of each client begins at virtual time. */
+  forgiveCosts(): void {
+    this.#clients.clear();
   }
 
   #visit(client: string): WaitingClient {

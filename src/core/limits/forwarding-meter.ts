@@ -4,19 +4,26 @@ import type { Quota } from '../hints/hints.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
 import type { BlockStatus } from '../rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
-import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
-import type { Learner } from './meter.ts';
+import type { FailedSend, KnownCost, RejectedSend } from '../rate/failed-send.ts';
+import type { Learner, Meter } from './meter.ts';
 
-/** Passes every observation to another learner. A subclass overrides those that it handles differently. */
-export class ForwardingLearner<L extends Learner> implements Learner {
-  readonly learnedMeter: L;
+/**
+ * Passes every observation to another meter, and has the state of that one. A subclass overrides what it handles differently, and adds
+ * the pacing.
+ */
+export abstract class ForwardingMeter implements Learner {
+  readonly learnedMeter: Meter;
 
-  constructor(learnedMeter: L) {
+  constructor(learnedMeter: Meter) {
     this.learnedMeter = learnedMeter;
   }
 
-  onSent(now: Millis): number {
-    return this.learnedMeter.onSent(now);
+  onSent(now: Millis, cost?: number, expected?: number, isEstimate?: boolean): number {
+    return this.learnedMeter.onSent(now, cost, expected, isEstimate);
+  }
+
+  onCostKnown(cost: KnownCost): void {
+    this.learnedMeter.onCostKnown?.(cost);
   }
 
   onResponse(now: Millis): void {
@@ -74,5 +81,45 @@ export class ForwardingLearner<L extends Learner> implements Learner {
 
   advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {
     this.learnedMeter.advance(now, queued, feedbackLag);
+  }
+
+  get ceiling(): PerSecond {
+    return this.learnedMeter.ceiling;
+  }
+
+  get unit(): string | undefined {
+    return this.learnedMeter.unit;
+  }
+
+  get quotaLeft(): number | undefined {
+    return this.learnedMeter.quotaLeft;
+  }
+
+  get meanCost(): number {
+    return this.learnedMeter.meanCost ?? 1;
+  }
+
+  get sendCount(): number {
+    return this.learnedMeter.sendCount;
+  }
+
+  get inFlight(): number {
+    return this.learnedMeter.inFlight;
+  }
+
+  get needsAttributes(): boolean {
+    return this.learnedMeter.needsAttributes === true;
+  }
+
+  isQuotaInForce(now: Millis): boolean {
+    return this.learnedMeter.isQuotaInForce(now);
+  }
+
+  quotaAppliesTo(requester: Requester): boolean {
+    return this.learnedMeter.quotaAppliesTo(requester);
+  }
+
+  quotaOwner(now: Millis): QuotaOwner | undefined {
+    return this.learnedMeter.quotaOwner(now);
   }
 }

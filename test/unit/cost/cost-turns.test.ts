@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import { Gate } from '../../../src/core/admission/gate.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import { RequestCosts } from '../../../src/core/cost/request-costs.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { response, SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
+
+const WAIT = 100_000_000;
+const RULE = { limit: '', expected: 10, min: 0, max: 1e9, isSettled: true };
+
+/** A gate with a limit of 100 units a second. `order`: the clients of admitted requests. */
+function openGate() {
+  const rate = { initialRate: 100, maxRate: 100, minRate: 1, cooldown: 1000 };
+  const upstreams = [upstreamSettings({ rate, queue: { maxWait: WAIT, maxDepth: 1000 } })];
+  const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });
+  const gate = new Gate(store, () => undefined);
+  const order: string[] = [];
+  const request = (client: string, now: number, costs?: RequestCosts): Ticket => {
+    const ticket: Ticket = new Ticket('up', client, 1, [SHARED], () => void order.push(client));
+    ticket.costs = costs;
+    if (gate.requestAdmission(ticket, now + WAIT, now)?.kind === 'admitted') order.push(client);
+    return ticket;
+  };
+  const arrive = (client: string, now: number, cost?: number): Ticket =>
+    request(client, now, new RequestCosts('route', [RULE], () => cost));
+  const settle = (ticket: Ticket, cost: number, now: number): void => {
+    gate.onSent(ticket, now);
+    gate.onOutcome(ticket, response(200), now);
+    gate.costs.settle(ticket, new Map([['', cost]]), now);
+  };
+  const wakeAll = (): void => {
+    for (let wake = gate.nextWake(); wake !== undefined; wake = gate.nextWake()) gate.wake(wake);
+  };
+  return { gate, order, arrive, arriveWithoutCost: request, settle, wakeAll };
+}
+
+const OTHERS = Array.from({ length: 20 }, (_, i) => `other ${i}`);
+
+describe('the next turn of a client', () => {
+  test('is delayed by what a queued request costs, as far as the pacer charges it', () => {
+    const { arrive, order, wakeAll } = openGate();
+    arrive('first', 0);
+    arrive('dear', 1, 1e9);
+    arrive('dear', 1);
+    for (let i = 0; i < 700; i += 1) arrive('cheap', 1);
+    wakeAll();
+    expect(order.lastIndexOf('dear')).toBeGreaterThan(500);
+    expect(order.lastIndexOf('dear')).toBeLessThan(610); // 6000 units
+  });
+
+  test('comes in its time also if requests of others cost nothing', () => {
+    const { arrive, order, wakeAll } = openGate();
+    arrive('first', 0);
+    for (let i = 0; i < 300; i += 1) arrive('free', 1, 0);
+    for (let i = 0; i < 2; i += 1) arrive('usual', 1, 1);
+    wakeAll();
+    expect(order.lastIndexOf('usual')).toBeLessThan(150);
+  });
+
+  test('comes in its time also if the responses to requests of others show at once that they cost nothing', () => {
+    const { arrive, order, settle } = openGate();
+    const sent = [arrive('free', 0)];
+    const waiting = [arrive('free', 0)];
+    for (let turn = 0; turn < 400 && !order.includes('usual'); turn += 1) {
+      waiting.push(arrive('free', 0));
+      if (turn === 3) arrive('usual', 0);
+      for (const free of sent.splice(0)) settle(free, 0, 0);
+      while (waiting[0]?.waitingLimit === undefined && waiting.length > 0) sent.push(...waiting.splice(0, 1));
+    }
+    expect(order).toContain('usual');
+  });
+
+  test('comes no sooner than what the pacer charged gives back', () => {
+    const { arrive, order, settle, wakeAll, gate } = openGate();
+    arrive('first', 0);
+    const dear = arrive('dear', 1, 1e6);
+    for (let i = 0; i < 10; i += 1) for (const client of ['other', 'dear']) arrive(client, 1, 6000);
+    gate.wake(gate.nextWake() ?? 0);
+    expect(order).toEqual(['first', 'dear']);
+    settle(dear, 1, 101);
+    wakeAll();
+    expect(order.slice(2, 10).filter((client) => client === 'dear').length).toBeLessThanOrEqual(5);
+  });
+
+  test('is delayed by what a request costs that was admitted at once', () => {
+    const { arrive, order, wakeAll } = openGate();
+    arrive('dear', 0, 500);
+    for (const client of ['dear', ...OTHERS]) arrive(client, 1);
+    wakeAll();
+    expect(order).toEqual(['dear', ...OTHERS, 'dear']);
+  });
+
+  test('is not delayed by a request that was not sent', () => {
+    const { arrive, order, wakeAll, gate } = openGate();
+    arrive('first', 0);
+    const unsent = arrive('a', 1);
+    arrive('b', 1);
+    gate.wake(gate.nextWake() ?? 0);
+    gate.cancel(unsent, 100);
+    order.length = 0;
+    for (const client of ['a', ...OTHERS]) arrive(client, 101);
+    wakeAll();
+    expect(order.indexOf('a')).toBeLessThan(3);
+  });
+
+  test('is not delayed by what was paid for while no request waited', () => {
+    const { arrive, order, settle, wakeAll } = openGate();
+    settle(arrive('dear', 0), 5000, 0);
+    order.length = 0;
+    arrive('first', 100_000);
+    for (const client of ['dear', ...OTHERS]) arrive(client, 100_001);
+    wakeAll();
+    expect(order.slice(0, 2)).toEqual(['first', 'dear']);
+  });
+
+  test('is not delayed by what was paid for while only requests without a cost passed', () => {
+    const { arrive, arriveWithoutCost, order, settle, wakeAll } = openGate();
+    settle(arrive('dear', 0), 5000, 0);
+    order.length = 0;
+    arriveWithoutCost('first', 100_000);
+    for (const client of ['dear', ...OTHERS]) arrive(client, 100_001);
+    wakeAll();
+    expect(order.slice(0, 2)).toEqual(['first', 'dear']);
+  });
+});
