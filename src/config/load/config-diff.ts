@@ -49,6 +49,7 @@ export const RESTART_PATHS: readonly Path[] = [
   ['clients', 'maxTracked'],
   ['state'],
   ['practice'],
+  ['check', 'grpc'],
 ];
 
 /** Returns the changes in the order of the schema; none when both configurations are equivalent. */

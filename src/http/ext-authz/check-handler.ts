@@ -124,15 +124,15 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
 
   finish(verdict: ExchangeVerdict): void {
     this.#verdict = verdict;
+    const { dialect, onDecided } = this.#options;
+    onDecided?.(this.driver.ticket.limits);
     if (this.#isClosed || this.#routed.response.destroyed) return this.#finishIfDone();
     if (verdict.kind === 'forward') this.#response.answer('checked', 200, this.#allowHeaders());
     else if (verdict.kind === 'refuse') {
-      // An ingress would take a 5xx for a failed check.
-      this.#response.respondWith(
-        { ...problemForVerdict(verdict), status: 429 },
-        0,
-        statusMappingFor(this.#options.dialect),
-      );
+      const problem = problemForVerdict(verdict);
+      // Over HTTP, an ingress would take a 5xx for a failed check.
+      const status = dialect === 'grpc' ? problem.status : 429;
+      this.#response.respondWith({ ...problem, status }, 0, statusMappingFor(dialect));
     }
     this.#finishIfDone();
   }

@@ -18,8 +18,9 @@ export type IngressDialect = (typeof INGRESS_DIALECTS)[number];
 
 /** How the status of a refusal is changed for this dialect: see docs/ingress.md. */
 export function statusMappingFor(
-  dialect: IngressDialect,
+  dialect: IngressDialect | 'grpc',
 ): (problem: Problem, retryAfter: number | undefined) => MappedStatus | undefined {
+  if (dialect === 'grpc') return () => undefined;
   return dialect === 'nginx' ? mapStatusForNginx : mapServerError;
 }
 
