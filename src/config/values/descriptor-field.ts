@@ -22,5 +22,5 @@ export const DESCRIPTOR_FIELDS: Readonly<Record<string, DescriptorField>> = {
   remote_address: 'address',
   route: 'route',
   upstream: 'upstream',
-  generic_key: 'route',
+  generic_key: 'upstream',
 };
