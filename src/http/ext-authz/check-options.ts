@@ -3,13 +3,12 @@ import { Duration } from '../../config/values/unit-schemas.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
-import type { IngressDialect } from './ingress-dialect.ts';
+import type { CheckDialect, IngressDialect } from './ingress-dialect.ts';
 import { INGRESS_DIALECTS } from './ingress-dialect.ts';
 
 /** How the ingress wants its check to be answered. */
 export interface CheckOptions {
-  /** `grpc`: a response with any other status than 200 is a refusal, so none has to be mapped. */
-  readonly dialect: IngressDialect | 'grpc';
+  readonly dialect: CheckDialect;
   /** Maximum time in the queue; Infinity: the upstream's queue settings decide. */
   readonly maxWait: Millis;
   /** Called with the limits of the request when they have been decided on, before the response is written. */

@@ -13,7 +13,7 @@ import { endResponse } from '../server/end-response.ts';
 import { writeEmpty } from '../server/write-response.ts';
 import { CheckHandler } from './check-handler.ts';
 import type { CheckRouter } from './check-router.ts';
-import { statusMappingFor } from './ingress-dialect.ts';
+import { allowHeadersFor, statusMappingFor } from './ingress-dialect.ts';
 import { type CheckOptions, parseCheckOptions } from './check-options.ts';
 import { UNCOUNTED_PERMIT } from './check-permit.ts';
 import type { DescribedChecks, ExtAuthzApiOptions, ExtAuthzExchange, RouteChoice } from './ext-authz-options.ts';
@@ -98,12 +98,12 @@ export class ExtAuthzApi implements DescribedChecks {
         );
         return rejections.reject(request, response, unknown, false, mapStatus);
       }
-      if (config.allowsUnrouted) return this.#allowUncounted(request, response, 'Tidegate-Unrouted');
+      if (config.allowsUnrouted) return this.#allowUncounted(exchange, options, 'Tidegate-Unrouted');
       return rejections.reject(request, response, NO_ROUTE_PROBLEM, false, mapStatus);
     }
     const isOpen = snapshot.authentication === undefined || route.isPublic;
     const isPreflight = requestedMethod !== undefined;
-    const allowPreflight = (): void => this.#allowUncounted(request, response, 'Tidegate-Preflight');
+    const allowPreflight = (): void => this.#allowUncounted(exchange, options, 'Tidegate-Preflight');
     // A preflight of a route without `cors` reaches the upstream, and anyone can send one: it needs a credential, with an ingress too.
     if (isPreflight && (isOpen || route.cors !== undefined)) return allowPreflight();
     const repeated = findRepeatedHeader(request, route.target.identityHeaders);
@@ -126,7 +126,7 @@ export class ExtAuthzApi implements DescribedChecks {
    * preflight.
    * @param header name of the header that says which
    */
-  #allowUncounted(request: HttpServerRequest, response: HttpServerResponse, header: string): void {
+  #allowUncounted({ request, response }: ExtAuthzExchange, { dialect }: CheckOptions, header: string): void {
     const { context, nextId } = this.#options;
     const headers = [
       'Via',
@@ -138,7 +138,7 @@ export class ExtAuthzApi implements DescribedChecks {
       'Tidegate-Permit',
       UNCOUNTED_PERMIT,
     ];
-    writeEmpty(response, 200, [...headers, 'Cache-Control', 'no-store']);
+    writeEmpty(response, 200, [...headers, 'Cache-Control', 'no-store', ...allowHeadersFor(dialect)]);
     endResponse(response, request);
   }
 }
