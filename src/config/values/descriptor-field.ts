@@ -1,15 +1,19 @@
 import { z } from 'zod';
 
 const FIELDS = ['method', 'path', 'host', 'address', 'route', 'upstream', 'ignore'] as const;
-const HEADER_NAME = /[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}/;
+const PATTERN = new RegExp(`^(?:${FIELDS.join('|')}|header:[!#$%&'*+.^_\`|~0-9A-Za-z-]{1,128})$`);
 
 /** What the value of a rate limit descriptor's entry is. `header:NAME`: a header of the described request. */
-export const DescriptorFieldSchema = z.union(
-  [z.enum(FIELDS), z.templateLiteral(['header:', z.string().regex(HEADER_NAME)])],
-  `expected ${FIELDS.join(', ')} or header:NAME`,
-);
+export type DescriptorField = (typeof FIELDS)[number] | `header:${string}`;
 
-export type DescriptorField = z.output<typeof DescriptorFieldSchema>;
+export const DescriptorFieldSchema = z.codec(
+  z.string().regex(PATTERN, `expected ${FIELDS.join(', ')} or header:NAME`),
+  z.custom<DescriptorField>(),
+  {
+    decode: (text) => FIELDS.find((field) => field === text) ?? `header:${text.slice('header:'.length)}`,
+    encode: (field) => field,
+  },
+);
 
 /** The meaning of the keys that Envoy's actions use. Any other key is the name of a header. */
 export const DESCRIPTOR_FIELDS: Readonly<Record<string, DescriptorField>> = {

@@ -67,6 +67,7 @@ export class HttpServer {
   /** @throws the error of node:fs or node:tls, when the certificate cannot be used */
   constructor(options: HttpServerOptions, handlers: HttpServerHandlers) {
     this.server = createNodeServer(options, handlers);
+    if (options.acceptHttp2 !== undefined) separateHttp2(this.server, options.acceptHttp2, options.headersTimeout);
     this.#maxConnections = options.maxConnections;
     this.server.maxConnections = options.maxConnections;
     this.server.on('drop', () => {
@@ -88,7 +89,6 @@ export class HttpServer {
       this.#connections.add(socket);
       socket.once('close', () => this.#connections.delete(socket));
     });
-    if (options.acceptHttp2 !== undefined) separateHttp2(this.server, options.acceptHttp2, options.headersTimeout);
     if (options.tls !== undefined && options.http2) this.#sessions = serveHttp2(this.server, handlers);
   }
 

@@ -10,7 +10,7 @@ const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
 /**
  * Takes the connections of a server that use HTTP/2, and leaves the others to its own parser: without TLS those that begin with the
- * preface, over TLS those that negotiated `h2`. To be called when the server has all of its own listeners.
+ * preface, over TLS those that negotiated `h2`. Listeners that are added later get the connections of both.
  * @param timeout for the first bytes of a connection
  */
 export function separateHttp2(server: Server, accept: (connection: Duplex) => void, timeout: Millis): void {

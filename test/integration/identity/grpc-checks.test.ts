@@ -1,8 +1,14 @@
 /** Envoy asks over gRPC, on the port of the proxy, whether a request may pass. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { status } from '@grpc/grpc-js';
+import { credentials, status } from '@grpc/grpc-js';
+import { Agent, request } from 'undici';
+import { atEnd } from '../../support/at-end.ts';
+import { makeCertificates } from '../../support/certificates.ts';
 import {
   CHECK,
   describeAsEnvoy,
@@ -91,9 +97,9 @@ test('learns from the reported outcome of a request that it has allowed over gRP
 test('uses the address that Envoy has determined, and its header map, for the identity of the client', async () => {
   const gate = await start();
   const envoy = clientOf(gate);
-  const client = async (request: Message): Promise<unknown> => {
+  const client = async (described: Message): Promise<unknown> => {
     const before = gate.requests().length;
-    await envoy.check(request);
+    await envoy.check(described);
     await eventually(gate.requests, (lines) => lines.length > before);
     return gate.requests().at(-1)?.['client'];
   };
@@ -149,11 +155,11 @@ test('finds the route by its name or its upstream in the context extensions', as
 test.each([
   ['an ambiguous path', { path: '/A' }, 400],
   ['a dot segment', { path: '/v1/../admin' }, 400],
-])('denies a request with %s, so that it does not pass as a failed check', async (_, request, code) => {
+])('denies a request with %s, so that it does not pass as a failed check', async (_, described, code) => {
   const gate = await startTidegate(
     `upstreams: {api: {url: "${NOBODY}"}}\nroutes: [{path: /a, upstream: api}, {path: /, upstream: api}]\n${TRUSTED}check: {grpc: true}\n`,
   );
-  const denied = (await clientOf(gate).check(describeAsEnvoy(request)))['deniedResponse'] as Message;
+  const denied = (await clientOf(gate).check(describeAsEnvoy(described)))['deniedResponse'] as Message;
   expect(JSON.parse(String(denied['body']))).toMatchObject({ status: code });
 });
 
@@ -247,4 +253,51 @@ test('answers the waiting checks at a shutdown, and closes their connections', a
   expect((await waiting)['okResponse']).toBeDefined();
   await drained;
   await expect(envoy.check(describeAsEnvoy())).rejects.toMatchObject({ code: status.UNAVAILABLE });
+});
+
+test('answers over TLS to a client that offers nothing but HTTP/2, and serves HTTP/1.1 beside it', async () => {
+  const certificates = makeCertificates();
+  atEnd(certificates.remove);
+  certificates.issueServer();
+  const tls = `{cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}`;
+  const upstream = await startHttpUpstream((_, response) => void response.end('from the upstream'));
+  const gate = await startTidegate(
+    `listen: {address: 127.0.0.1:0, tls: ${tls}}\nupstreams: {api: {url: "${upstream.url}"}}\n${TRUSTED}check: {grpc: true}\n`,
+  );
+  const ca = readFileSync(certificates.path('ca.crt'));
+  const envoy = openEnvoyClient(new URL(gate.url).host, { tls: credentials.createSsl(ca) });
+  expect((await envoy.check(describeAsEnvoy()))['okResponse']).toBeDefined();
+  const agent = new Agent({ connect: { ca }, allowH2: true });
+  const { body } = await request(gate.url, { dispatcher: agent });
+  expect(await body.text()).toBe('from the upstream');
+  await agent.close();
+});
+
+test('answers on a Unix socket', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-grpc-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'gate.sock');
+  await startTidegate(
+    `listen: "unix:${path}"\nupstreams: {api: {url: "${NOBODY}"}}\nclients: {trustedProxies: [unix]}\ncheck: {grpc: true}\n`,
+  );
+  expect((await openEnvoyClient(`unix:${path}`).check(describeAsEnvoy()))['okResponse']).toBeDefined();
+});
+
+test('counts its connections within limits.connections', async () => {
+  const gate = await start();
+  const before = await gate.metric('tidegate_bound_used_ratio{bound="connections"}');
+  await clientOf(gate).check(describeAsEnvoy());
+  expect(await gate.metric('tidegate_bound_used_ratio{bound="connections"}')).toBeGreaterThan(before);
+});
+
+test('refuses a call as RESOURCE_EXHAUSTED if all requests that may be in flight are', async () => {
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${NOBODY}"${SLOW}}}\nlimits: {requests: 1, overload: {eventLoopDelay: 1h}}\n${TRUSTED}check: {grpc: true}\n`,
+  );
+  const envoy = clientOf(gate);
+  await envoy.check(describeAsEnvoy());
+  const waiting = envoy.startBytes(CHECK, encodeCheck(describeAsEnvoy()));
+  await eventually(gate.view, ({ limits }) => limits[0]?.queued === 1);
+  await expect(envoy.check(describeAsEnvoy())).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+  waiting.cancel();
 });
