@@ -196,7 +196,17 @@ check: {}
 
 test('docs/ingress.md shows the shipped configuration files', () => {
   const text = readFileSync(join(import.meta.dirname, '../../../docs/ingress.md'), 'utf8');
-  for (const file of ['nginx.conf', 'nginx-accel.conf', 'Caddyfile', 'traefik.yaml', 'envoy.yaml', 'tidegate.yaml']) {
+  for (const file of [
+    'nginx.conf',
+    'nginx-accel.conf',
+    'Caddyfile',
+    'traefik.yaml',
+    'envoy.yaml',
+    'envoy-grpc.yaml',
+    'envoy-cluster.yaml',
+    'envoy-ratelimit.yaml',
+    'tidegate.yaml',
+  ]) {
     expect(text, file).toContain(readShippedConfig(file).trim());
   }
 });
