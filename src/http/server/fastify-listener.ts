@@ -14,7 +14,7 @@ import type { GrpcCheckServer } from '../ext-authz/grpc/grpc-check-server.ts';
 import type { RequestSource, RequestSink } from './request-source.ts';
 import { parseExpect } from '../headers/expect-header.ts';
 import type { HttpServerOptions } from './http-server.ts';
-import { FLUSH_TIMEOUT, HttpServer, KEEP_ALIVE } from './http-server.ts';
+import { HttpServer, KEEP_ALIVE } from './http-server.ts';
 import type { HttpServerRequest } from './server-request.ts';
 import type { Http1ServerResponse } from './http1-server-response.ts';
 import { Http1ServerRequest } from './http1-server-request.ts';
@@ -98,7 +98,7 @@ export class FastifyListener implements RequestSource {
   }
 
   async flush(): Promise<void> {
-    await Promise.all([this.#server.flush(), this.#grpc?.flush(FLUSH_TIMEOUT)]);
+    await Promise.all([this.#server.flush(), this.#grpc?.flush()]);
   }
 
   async close(): Promise<void> {

@@ -53,7 +53,7 @@ const MAX_HEADER_SIZE = 32 * 1024;
 /** Idle time after which the kernel probes a connection. */
 const TCP_KEEP_ALIVE: Millis = 60_000;
 /** For the last bytes of connections without requests. */
-export const FLUSH_TIMEOUT: Millis = 1000;
+const FLUSH_TIMEOUT: Millis = 1000;
 
 /** Accepts HTTP/1.1, plain or over TLS, and HTTP/2 over TLS where both sides negotiate it. */
 export class HttpServer {

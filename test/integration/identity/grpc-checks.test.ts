@@ -17,6 +17,7 @@ import {
   type EnvoyClient,
   type Message,
 } from '../../support/clients/envoy-client.ts';
+import { makeKeyFile } from '../../support/clients/api-keys.ts';
 import { send } from '../../support/clients/send.ts';
 import { eventually, startTidegate, type Tidegate } from '../../support/proxy/tidegate.ts';
 import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
@@ -244,7 +245,7 @@ test('does not serve gRPC unless it is configured', async () => {
 });
 
 test('answers the waiting checks at a shutdown, and closes their connections', async () => {
-  const gate = await start(SLOW);
+  const gate = await start(SLOW, `${TRUSTED}drain: {delay: 0, timeout: 30s}\n`);
   const envoy = clientOf(gate);
   await envoy.check(describeAsEnvoy());
   const waiting = envoy.check(describeAsEnvoy());
@@ -300,4 +301,56 @@ test('refuses a call as RESOURCE_EXHAUSTED if all requests that may be in flight
   await eventually(gate.view, ({ limits }) => limits[0]?.queued === 1);
   await expect(envoy.check(describeAsEnvoy())).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
   waiting.cancel();
+});
+
+test('denies a request without a valid credential with 401, and identifies the client by a valid one', async () => {
+  const file = makeKeyFile('shop');
+  const auth = `auth: {apiKeys: {file: ${file.path}}}, trustedProxies: [127.0.0.1]`;
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${NOBODY}"}}\nroutes: [{upstream: api}]\nclients: {${auth}}\ncheck: {grpc: true}\n`,
+  );
+  const envoy = clientOf(gate);
+  const refused = await envoy.check(describeAsEnvoy());
+  expect(refused['status']).toEqual({ code: status.UNAUTHENTICATED });
+  const denied = refused['deniedResponse'] as Message;
+  expect(denied['status']).toEqual({ code: 'Unauthorized' });
+  expect(headersOf(denied['headers'])['www-authenticate']).toContain('ApiKey');
+  const headers = { 'tidegate-key': file.keys[0] ?? '' };
+  expect((await envoy.check(describeAsEnvoy({ headers })))['okResponse']).toBeDefined();
+  await eventually(gate.requests, (lines) => lines.some(({ clientName }) => clientName === 'shop'));
+});
+
+test('closes a connection with malformed frames, and keeps the others', async () => {
+  const gate = await start();
+  const envoy = clientOf(gate);
+  await envoy.check(describeAsEnvoy());
+  const socket = connect(Number(new URL(gate.url).port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.resume();
+  socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  socket.write(Buffer.alloc(64, 0xff));
+  await new Promise((resolve) => socket.once('close', resolve));
+  expect((await envoy.check(describeAsEnvoy()))['okResponse']).toBeDefined();
+});
+
+test('denies with 503 and Retry-After while the upstream is blocked', async () => {
+  const gate = await start();
+  const envoy = clientOf(gate);
+  await envoy.check(describeAsEnvoy());
+  const failures = Array.from({ length: 12 }, () => ({ upstream: 'api', status: 503 }));
+  await send(gate.url, '/report', {
+    method: 'POST',
+    headers: ['Authorization', `Bearer ${TOKEN}`, 'Content-Type', 'application/json'],
+    body: JSON.stringify(failures),
+  });
+  await eventually(gate.view, ({ limits }) => limits[0]?.state === 'blocked');
+  const request = describeAsEnvoy({ contextExtensions: { 'tidegate-wait': '0' } });
+  const answer = await eventually(
+    () => envoy.check(request),
+    (each) => each['deniedResponse'] !== undefined,
+  );
+  const denied = answer['deniedResponse'] as Message;
+  expect(answer['status']).toEqual({ code: status.UNAVAILABLE });
+  expect(denied['status']).toEqual({ code: 'ServiceUnavailable' });
+  expect(Number(headersOf(denied['headers'])['retry-after'])).toBeGreaterThanOrEqual(1);
 });

@@ -24,6 +24,9 @@ import { type CallError, type CheckAnswer, type CheckCall, runCheck } from './ru
 /** More than the headers of a request and its description need. Envoy sends no body unless it is configured to. */
 export const MAX_MESSAGE_BYTES = 128 * 1024;
 
+/** A connection closes once its calls have their answers, without an action of its client. */
+const FLUSH_TIMEOUT: Millis = 5000;
+
 const API: object = ENVOY_API;
 
 export interface GrpcCheckServerOptions {
@@ -74,10 +77,10 @@ export class GrpcCheckServer {
     this.#drained ??= new Promise((resolve) => this.#server.tryShutdown(() => resolve()));
   }
 
-  /** Resolves when all answers have been sent and the connections are closed, or after this time. */
-  async flush(within: Millis): Promise<void> {
+  /** Resolves when all answers have been sent and the connections are closed; after `FLUSH_TIMEOUT` if clients do not read. */
+  async flush(): Promise<void> {
     if (this.#drained === undefined) return;
-    await Promise.race([this.#drained, sleep(within, undefined, { ref: false })]);
+    await Promise.race([this.#drained, sleep(FLUSH_TIMEOUT, undefined, { ref: false })]);
   }
 
   close(): void {
