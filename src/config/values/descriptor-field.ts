@@ -10,7 +10,7 @@ export const DescriptorFieldSchema = z.codec(
   z.string().regex(PATTERN, `expected ${FIELDS.join(', ')} or header:NAME`),
   z.custom<DescriptorField>(),
   {
-    decode: (text) => FIELDS.find((field) => field === text) ?? `header:${text.slice('header:'.length)}`,
+    decode: (text) => FIELDS.find((field) => field === text) ?? (`header:${text.slice('header:'.length)}` as const),
     encode: (field) => field,
   },
 );

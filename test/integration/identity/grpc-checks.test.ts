@@ -237,6 +237,7 @@ test('closes a connection whose first bytes do not arrive in time', async () => 
   const socket = connect(Number(new URL(gate.url).port), '127.0.0.1');
   socket.write('PRI * HTTP/2.0\r\n');
   await new Promise((resolve) => socket.once('close', resolve));
+  expect(socket.bytesRead).toBe(0);
 });
 
 test('does not serve gRPC unless it is configured', async () => {

@@ -1,5 +1,12 @@
-import type { ClientUnaryCall, ServiceError } from '@grpc/grpc-js';
-import { type ChannelOptions, Client, credentials, type ChannelCredentials, Metadata } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  type ChannelOptions,
+  Client,
+  type ClientUnaryCall,
+  credentials,
+  Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import { fromJSON } from '@grpc/proto-loader';
 import ENVOY_API from '../../../src/http/ext-authz/grpc/envoy-api.json' with { type: 'json' };
 import { atEnd } from '../at-end.ts';
@@ -18,7 +25,7 @@ export interface EnvoyClient {
   shouldRateLimit(request: Message): Promise<Message>;
   /** Sends these bytes as the message. @param timeoutMs sent as grpc-timeout */
   sendBytes(path: string, bytes: Buffer, timeoutMs?: number): Promise<Buffer>;
-  /** Undefined once it has ended. */
+  /** Starts a call whose result is ignored. */
   startBytes(path: string, bytes: Buffer): ClientUnaryCall;
   close(): void;
 }

@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { CheckResponse, EnvoyHeader, EnvoyHeaderOption } from './envoy-messages.ts';
+import type { EnvoyCheckResponse, EnvoyHeader, EnvoyHeaderOption } from './envoy-messages.ts';
 import type { CheckAnswer } from './run-check.ts';
 
 /** What the upstream gets with an allowed request. They replace headers of these names from the client. */
@@ -9,7 +9,7 @@ const FOR_CLIENT = ['tidegate-request-id', 'tidegate-would-have'];
 const NOT_FORWARDED: ReadonlySet<string> = new Set(['connection', 'content-length', 'via', 'x-request-id']);
 
 /** The form of an answer that `Authorization.Check` returns. */
-export function toCheckResponse({ status: code, headers, body }: CheckAnswer): CheckResponse {
+export function toCheckResponse({ status: code, headers, body }: CheckAnswer): EnvoyCheckResponse {
   if (code === 200) {
     return {
       status: { code: status.OK },
@@ -34,7 +34,7 @@ export function selectHeaders(headers: ReadonlyMap<string, string>, names: reado
 
 /** The headers that the client gets with a refusal. */
 export function clientHeaders(headers: ReadonlyMap<string, string>): EnvoyHeader[] {
-  return Array.from(headers, ([key, value]) => ({ key, value })).filter(({ key = '' }) => !NOT_FORWARDED.has(key));
+  return Array.from(headers, ([key, value]) => ({ key, value })).filter(({ key }) => !NOT_FORWARDED.has(key));
 }
 
 function replacing(header: EnvoyHeader): EnvoyHeaderOption {

@@ -2,7 +2,7 @@ import type { Millis } from '../../../core/scalars.ts';
 import { parseMaxWait, WAIT_EXPECTED } from '../check-options.ts';
 import type { RouteChoice } from '../ext-authz-options.ts';
 import type { RequestDescription } from './described-request.ts';
-import type { CheckRequest, EnvoyHeader } from './envoy-messages.ts';
+import type { EnvoyCheckRequest, EnvoyHeader } from './envoy-messages.ts';
 
 /** A check of one request. */
 export interface DescribedCheck {
@@ -16,7 +16,7 @@ export interface DescribedCheck {
 const PRINCIPAL_HEADER = 'tidegate-principal';
 
 /** Reads a CheckRequest. Returns a sentence if it describes no HTTP request, or if the settings of its route in Envoy are invalid. */
-export function describeCheck({ attributes = {} }: CheckRequest): DescribedCheck | string {
+export function describeCheck({ attributes = {} }: EnvoyCheckRequest): DescribedCheck | string {
   const { source, request, contextExtensions = {} } = attributes;
   const http = request?.http;
   if (http === undefined) return 'attributes.request.http is missing: only the HTTP filter of Envoy is supported.';
@@ -24,7 +24,7 @@ export function describeCheck({ attributes = {} }: CheckRequest): DescribedCheck
   if (maxWait === undefined) return `context_extensions: tidegate-${WAIT_EXPECTED}`;
   const raw = http.headerMap?.headers ?? [];
   const headers = raw.length > 0 ? raw.flatMap(headerPair) : Object.entries(http.headers ?? {}).flat();
-  const { principal } = { principal: '', ...source };
+  const principal = source?.principal ?? '';
   const own = withoutHeader(headers, PRINCIPAL_HEADER);
   if (principal !== '') own.push(PRINCIPAL_HEADER, principal);
   return {

@@ -8,7 +8,7 @@ export interface EnvoyHeader {
 }
 
 /** envoy.service.auth.v3.CheckRequest */
-export interface CheckRequest {
+export interface EnvoyCheckRequest {
   readonly attributes?: {
     readonly source?: {
       readonly address?: { readonly socketAddress?: { readonly address?: string } };
@@ -36,7 +36,7 @@ export interface EnvoyHeaderOption {
 }
 
 /** envoy.service.auth.v3.CheckResponse */
-export interface CheckResponse {
+export interface EnvoyCheckResponse {
   readonly status: { readonly code: number };
   readonly okResponse?: {
     readonly headers: readonly EnvoyHeaderOption[];

@@ -18,7 +18,7 @@ import { errorOf, isOverLimit, toRateLimitResponse } from './answer-descriptors.
 import { describeCheck } from './describe-check.ts';
 import { type DescribedHits, describeDescriptors } from './describe-descriptors.ts';
 import ENVOY_API from './envoy-api.json' with { type: 'json' };
-import type { CheckRequest, CheckResponse, RateLimitRequest, RateLimitResponse } from './envoy-messages.ts';
+import type { EnvoyCheckRequest, EnvoyCheckResponse, RateLimitRequest, RateLimitResponse } from './envoy-messages.ts';
 import { type CallError, type CheckAnswer, type CheckCall, runCheck } from './run-check.ts';
 
 /** More than the headers of a request and its description need. Envoy sends no body unless it is configured to. */
@@ -53,7 +53,7 @@ export class GrpcCheckServer {
     });
     const definitions = fromJSON(API, { longs: Number, enums: String });
     this.#server.addService(loadService(definitions, 'envoy.service.auth.v3.Authorization'), {
-      check: (call: ServerUnaryCall<CheckRequest, CheckResponse>, done: sendUnaryData<CheckResponse>) =>
+      check: (call: ServerUnaryCall<EnvoyCheckRequest, EnvoyCheckResponse>, done: sendUnaryData<EnvoyCheckResponse>) =>
         this.#check(call, done),
     });
     this.#server.addService(loadService(definitions, 'envoy.service.ratelimit.v3.RateLimitService'), {
@@ -87,7 +87,7 @@ export class GrpcCheckServer {
     this.#server.forceShutdown();
   }
 
-  #check(call: ServerUnaryCall<CheckRequest, CheckResponse>, done: sendUnaryData<CheckResponse>): void {
+  #check(call: ServerUnaryCall<EnvoyCheckRequest, EnvoyCheckResponse>, done: sendUnaryData<EnvoyCheckResponse>): void {
     const described = describeCheck(call.request);
     if (typeof described === 'string') return done(invalid(described));
     runCheck(this.#options.sink, call, described, (answer) => {

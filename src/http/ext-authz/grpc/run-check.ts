@@ -21,6 +21,8 @@ export interface CallError {
   readonly details: string;
 }
 
+const NOT_DECIDED: CallError = { code: status.UNAVAILABLE, details: 'The check was not decided.' };
+
 /** Larger than any problem document. */
 const MAX_BODY = 16 * 1024;
 
@@ -43,8 +45,7 @@ export function runCheck(
   response.on('close', () => {
     if (call.cancelled) return;
     if (full !== undefined) return onAnswer({ code: status.RESOURCE_EXHAUSTED, details: full.detail });
-    if (!response.writableFinished)
-      return onAnswer({ code: status.UNAVAILABLE, details: 'The check was not decided.' });
+    if (!response.writableFinished) return onAnswer(NOT_DECIDED);
     const { statusCode, body } = response;
     onAnswer({ status: statusCode, headers: toMap(response.headers), body: body?.toString() ?? '', limits });
   });
