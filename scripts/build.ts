@@ -41,7 +41,12 @@ const bundle = await rolldown({
   // Modules are grouped in files, so an entry may also export what other files need.
   preserveEntrySignatures: 'allow-extension',
   tsconfig: false,
-  plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt', [join(ROOT, 'node_modules/uplot')])],
+  plugins: [
+    builtins(),
+    leftOut(),
+    ascii(),
+    licences('LICENCES.txt', [join(ROOT, 'node_modules/uplot'), join(ROOT, 'scripts/grpc/protos')]),
+  ],
   onLog(level, log) {
     if (level === 'warn') throw new Error(log.message);
   },

@@ -32,6 +32,7 @@ export async function openListeners(
     ...listen,
     headersTimeout: config.limits.headers,
     maxConnections,
+    grpc: config.check?.grpc === true,
     ticketKeys: membership?.ticketKeys,
     onCertificate: (problem) => logCertificate(logger, problem),
   });

@@ -36,6 +36,7 @@ import {
   makePathRedactor,
   makeTrustCheck,
 } from '../../http/request/client-identity.ts';
+import { DESCRIPTOR_FIELDS } from '../values/descriptor-field.ts';
 import { CheckRouter } from '../../http/ext-authz/check-router.ts';
 import type { ClientAuthentication } from '../../http/auth/client-authentication.ts';
 import { digestToken } from '../../http/ext-authz/bearer-token.ts';
@@ -224,7 +225,9 @@ function compileExternalAuthorization(
   if (check === undefined) return undefined;
   const { path, reportPath, unrouted } = check;
   const token = check.token === undefined ? undefined : digestToken(check.token);
-  return { checkPath: path, reportPath, tokenDigest: token, router, allowsUnrouted: unrouted === 'pass', targets };
+  const descriptors = new Map(Object.entries({ ...DESCRIPTOR_FIELDS, ...check.descriptors }));
+  const allowsUnrouted = unrouted === 'pass';
+  return { checkPath: path, reportPath, tokenDigest: token, router, allowsUnrouted, targets, descriptors };
 }
 
 /** In lower case. */

@@ -49,10 +49,12 @@ export const RESTART_PATHS: readonly Path[] = [
   ['clients', 'maxTracked'],
   ['state'],
   ['practice'],
+  ['check', 'grpc'],
 ];
 
 /** Returns the changes in the order of the schema; none when both configurations are equivalent. */
 export function diffConfigs(before: EffectiveConfiguration, after: EffectiveConfiguration): ConfigChange[] {
+  const changesGrpc = usesGrpc(before.config) !== usesGrpc(after.config);
   const startsPractice = !usesPractice(before.config) && usesPractice(after.config);
   return [...compare([], buildTree(before), buildTree(after))].map(({ steps, from, to }) => ({
     kind: from === undefined ? 'added' : to === undefined ? 'removed' : 'changed',
@@ -62,9 +64,15 @@ export function diffConfigs(before: EffectiveConfiguration, after: EffectiveConf
     to: to === undefined ? undefined : formatNewValue(from, to),
     needsRestart:
       RESTART_PATHS.some((path) => path.every((step, i) => steps[i] === step)) ||
+      // The section as a whole is added or removed.
+      (changesGrpc && steps.length === 1 && steps[0] === 'check') ||
       (startsPractice && steps[0] === 'upstreams' && isPracticeUrl(steps, to)),
     changesWriteIdentity: changesWriteIdentity(steps, before.config, after.config),
   }));
+}
+
+function usesGrpc({ check }: Config): boolean {
+  return check?.grpc === true;
 }
 
 /** A value and its form for display, with secrets masked. */

@@ -4,7 +4,7 @@ import type { PartialConfig } from '../load/partial-config.ts';
 
 /** Checks need trusted proxies that may send them, and routes that answer them. */
 export function* checkExternalAuthorization(
-  { check, trustedProxies, routes = [] }: PartialConfig,
+  { check, trustedProxies, routes = [], listen }: PartialConfig,
   isWritten: IsWritten,
 ): Generator<RuleFinding> {
   if (!isWritten(['check'])) {
@@ -29,6 +29,10 @@ export function* checkExternalAuthorization(
   if (routes.length > 0 && !catchesAll && !isWritten(['check', 'unrouted'])) {
     yield warningAt(['check'], UNROUTED_PASSES);
   }
+  if (check.grpc && listen?.tls !== undefined && listen.http2) yield mistakeAt(['check', 'grpc'], GRPC_NEEDS_HTTP2);
+  if (!check.grpc && isWritten(['check', 'descriptors'])) {
+    yield warningAt(['check', 'descriptors'], 'has no effect without check.grpc: true');
+  }
   if (check.path === '/') yield mistakeAt(['check', 'path'], TAKES_EVERY_REQUEST, '/check');
   if (check.reportPath === '/') yield mistakeAt(['check', 'reportPath'], TAKES_EVERY_REQUEST, '/report');
   if (check.reportPath === check.path || check.reportPath.startsWith(`${check.path}/`)) {
@@ -40,3 +44,6 @@ const UNROUTED_PASSES =
   'requests that no route matches pass unchecked: add a route for all requests, or set check.unrouted to pass or refuse';
 
 const TAKES_EVERY_REQUEST = 'would match every request';
+
+const GRPC_NEEDS_HTTP2 =
+  'needs listen.http2: false with TLS: connections over HTTP/2 would be either those of clients or those of Envoy';

@@ -9,6 +9,7 @@ const HOST_LOG = 'not allowed where the proxy is mounted in another program, whi
 const HOST_SETTINGS: readonly (readonly [path: Path, why: string])[] = [
   [['listen'], HOST_SERVER],
   [['clients', 'auth', 'certificate'], HOST_SERVER],
+  [['check', 'grpc'], HOST_SERVER],
   [['limits', 'headers'], HOST_SERVER],
   [['limits', 'connections'], HOST_SERVER],
   [['admin'], 'not allowed where the proxy is mounted in another program: take metrics from `onMounted`'],

@@ -14,7 +14,7 @@ import type { Route } from '../request/route.ts';
 import { makeDeliveryId } from './delivery-id.ts';
 import { describeDelivery } from './delivery-status.ts';
 import { DeliveryRequest } from './delivery-request.ts';
-import { DeliveryResponse } from './delivery-response.ts';
+import { BufferedResponse } from '../response/buffered-response.ts';
 import { type AttemptJudgement, judgeAttempt } from './judge-attempt.ts';
 import { makeCallback } from './write-callback.ts';
 import { judgeWrite, mayHaveTakenEffect, type WriteAttempt } from './judge-write.ts';
@@ -28,7 +28,7 @@ export interface DeliveryDispatcherParts {
   readonly send: (
     route: Route,
     request: DeliveryRequest,
-    response: DeliveryResponse,
+    response: BufferedResponse,
     onDone: (record: RequestRecord, write?: WriteAttempt) => void,
   ) => void;
   readonly wallClock: () => Millis;
@@ -115,7 +115,7 @@ export class DeliveryDispatcher {
     const at = wallClock();
     const isWrite = due.delivery.kind === 'write';
     const callback = isWrite ? route.asyncWrites?.callback : undefined;
-    const response = new DeliveryResponse(isWrite ? route.asyncWrites?.maxResponse : undefined);
+    const response = new BufferedResponse(isWrite ? route.asyncWrites?.maxResponse : undefined);
     const keys = isWrite ? undefined : route.delivery?.signingKeys;
     const request = new DeliveryRequest(due, keys && { keys, at });
     const onEnd = (
@@ -185,7 +185,7 @@ interface EndedAttempt {
 function judge(
   { delivery: policy }: Route,
   { delivery: { kind, lastAttempt } }: DueDelivery,
-  response: DeliveryResponse,
+  response: BufferedResponse,
   record: RequestRecord,
   write: WriteAttempt = NO_ATTEMPT,
 ): AttemptJudgement {
@@ -202,6 +202,6 @@ const ANY_SUCCESS: Acknowledgement = {
   body: undefined,
 };
 
-function resultOf({ statusCode: status, headers, body }: DeliveryResponse, { target }: Route): DeliveryResult {
+function resultOf({ statusCode: status, headers, body }: BufferedResponse, { target }: Route): DeliveryResult {
   return { status, headers: selectKeptHeaders(headers, target.throttle?.pacingHeaders), body };
 }

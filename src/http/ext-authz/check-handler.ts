@@ -21,7 +21,7 @@ import { ClientResponse } from '../response/client-response.ts';
 import type { ActiveSetMember } from '../../core/collections/active-set.ts';
 import { makeTicket } from '../request/request-ticket.ts';
 import { clientTraceOf } from '../headers/trace-context.ts';
-import { statusMappingFor } from './ingress-dialect.ts';
+import { allowHeadersFor, keepsStatus, statusMappingFor } from './ingress-dialect.ts';
 import type { CheckOptions } from './check-options.ts';
 import { encodePermit } from './check-permit.ts';
 
@@ -124,15 +124,15 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
 
   finish(verdict: ExchangeVerdict): void {
     this.#verdict = verdict;
+    const { dialect, onDecided } = this.#options;
+    onDecided?.(this.driver.ticket.limits);
     if (this.#isClosed || this.#routed.response.destroyed) return this.#finishIfDone();
     if (verdict.kind === 'forward') this.#response.answer('checked', 200, this.#allowHeaders());
     else if (verdict.kind === 'refuse') {
-      // An ingress would take a 5xx for a failed check.
-      this.#response.respondWith(
-        { ...problemForVerdict(verdict), status: 429 },
-        0,
-        statusMappingFor(this.#options.dialect),
-      );
+      const problem = problemForVerdict(verdict);
+      // Most ingresses would take a 5xx for a failed check.
+      const status = keepsStatus(dialect) ? problem.status : 429;
+      this.#response.respondWith({ ...problem, status }, 0, statusMappingFor(dialect));
     }
     this.#finishIfDone();
   }
@@ -165,6 +165,7 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
       'Tidegate-Client', client.hash,
       'Tidegate-Permit', permit,
       'Cache-Control', 'no-store',
+      ...allowHeadersFor(this.#options.dialect),
     ];
     const { wouldHave } = this.driver;
     if (wouldHave !== undefined) headers.push('Tidegate-Would-Have', formatDecision(wouldHave));

@@ -1,15 +1,23 @@
 import { suggest } from '../../config/values/suggest.ts';
 import { Duration } from '../../config/values/unit-schemas.ts';
+import type { Limit } from '../../core/limits/limit.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
-import type { IngressDialect } from './ingress-dialect.ts';
+import type { CheckDialect, IngressDialect } from './ingress-dialect.ts';
 import { INGRESS_DIALECTS } from './ingress-dialect.ts';
 
 /** How the ingress wants its check to be answered. */
 export interface CheckOptions {
-  readonly dialect: IngressDialect;
+  readonly dialect: CheckDialect;
   /** Maximum time in the queue; Infinity: the upstream's queue settings decide. */
   readonly maxWait: Millis;
+  /** Called with the limits of the request when they have been decided on, before the response is written. */
+  readonly onDecided?: ((limits: readonly Limit[]) => void) | undefined;
+}
+
+/** Those of a check over HTTP. */
+export interface HttpCheckOptions extends CheckOptions {
+  readonly dialect: IngressDialect;
 }
 
 const OPTION_NAMES = ['dialect', 'wait'] as const;
@@ -19,7 +27,10 @@ const OPTION_HEADERS = { dialect: 'tidegate-dialect', wait: 'tidegate-wait' } as
  * Reads `?dialect=…&wait=…`; below the check path, where the query belongs to the checked request, the headers Tidegate-Dialect
  * and Tidegate-Wait. Returns a sentence if an option is invalid, and undefined if the query may be the client's.
  */
-export function parseCheckOptions(request: HttpServerRequest, checkPath: string): CheckOptions | string | undefined {
+export function parseCheckOptions(
+  request: HttpServerRequest,
+  checkPath: string,
+): HttpCheckOptions | string | undefined {
   const { target, path, headers } = request;
   const values = new Map<string, string>();
   if (path !== checkPath) {
@@ -45,15 +56,21 @@ export function parseCheckOptions(request: HttpServerRequest, checkPath: string)
     return `Unknown dialect ${quoteTruncated(dialectName)}.${suggestion(dialectName, INGRESS_DIALECTS)}`;
   }
   const maxWait = parseMaxWait(values.get('wait'));
-  return maxWait === undefined ? 'wait: expected a duration such as 250ms or 1s, or 0.' : { dialect, maxWait };
+  return maxWait === undefined ? WAIT_EXPECTED : { dialect, maxWait };
 }
+
+export const WAIT_EXPECTED = 'wait: expected a duration such as 250ms or 1s, or 0.';
 
 function queryOf(uri: string): string {
   const at = uri.indexOf('?');
   return at < 0 ? '' : uri.slice(at + 1);
 }
 
-function parseMaxWait(text: string | undefined): Millis | undefined {
+/**
+ * Parses `250ms`, `1s` or `0`. Undefined if the text is neither.
+ * @param text undefined: Infinity
+ */
+export function parseMaxWait(text: string | undefined): Millis | undefined {
   if (text === undefined) return Number.POSITIVE_INFINITY;
   if (text === '0') return 0;
   const read = Duration.safeParse(text);

@@ -13,12 +13,24 @@ const AMBIGUOUS_PATH = /[%;A-Z]|\/\//;
 export class CheckRouter {
   readonly #strict: Router;
   readonly #lenient: Router;
+  readonly #routes: readonly Route[];
 
   constructor(routes: readonly Route[]) {
+    this.#routes = routes;
     const routerWith = (normalize: (path: string) => string): Router =>
       new Router(routes.map((route) => ({ ...route, path: normalize(route.path) })));
     this.#strict = routerWith(normalizeTarget);
     this.#lenient = routerWith(normalizeLeniently);
+  }
+
+  /** The route of this name. Undefined if none of the routes that answer checks has it. */
+  named(name: string): Route | undefined {
+    return this.#routes.find((route) => route.name === name);
+  }
+
+  /** The first route of this upstream. Undefined if no route that answers checks has it. */
+  firstOf(upstream: string): Route | undefined {
+    return this.#routes.find((route) => route.target.name === upstream);
   }
 
   /** @param path see `normalizeTarget`. Returns undefined if no route matches, however the path is read */

@@ -42,7 +42,8 @@ export function findCheckedRequest(
       if (url !== undefined || uri !== undefined) return USE_NGINX_DIALECT;
       return { method: verb, target: '/', host: headers.host };
     }
-    case 'nginx': {
+    case 'nginx':
+    case 'x-accel': {
       // The ingress sets one of them; the client sent the other.
       if (url !== undefined && uri !== undefined) return BOTH_ORIGINAL_HEADERS;
       const original = uri ?? url;

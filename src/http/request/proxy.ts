@@ -10,7 +10,7 @@ import { senderAddress } from '../overload/sender-address.ts';
 import { acceptanceFor } from '../delivery/acceptance-for.ts';
 import { DeliveryIntake, type ProxyDeliveries } from '../delivery/delivery-intake.ts';
 import type { DeliveryRequest } from '../delivery/delivery-request.ts';
-import type { DeliveryResponse } from '../delivery/delivery-response.ts';
+import type { BufferedResponse } from '../response/buffered-response.ts';
 import { DeliveryStatusEndpoint } from '../delivery/delivery-status-endpoint.ts';
 import type { WriteAttempt } from '../delivery/judge-write.ts';
 import { routeDelivery } from '../delivery/route-delivery.ts';
@@ -56,7 +56,6 @@ export class Proxy implements RequestSink {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
   readonly #handlers = new ActiveSet<Handler>();
-  readonly #extAuthz: ExtAuthzApi;
   readonly #preflights: CorsPreflights;
   readonly #deliveryStatus: DeliveryStatusEndpoint | undefined;
   readonly #authentication: RequestAuthentication;
@@ -64,6 +63,7 @@ export class Proxy implements RequestSink {
   readonly #unlimitedContext: ExchangeContext;
   readonly #fallBack: FallBack;
   readonly rejections: Rejections;
+  readonly extAuthz: ExtAuthzApi;
   #source: RequestSource | undefined;
   #requestCount = 0;
   /** When a shutdown ends what is left; undefined before. */
@@ -91,11 +91,10 @@ export class Proxy implements RequestSink {
     const { deliveries } = options;
     const { via } = this.#context;
     this.#deliveryStatus = deliveries && new DeliveryStatusEndpoint(deliveries, rejections, via);
-    this.#extAuthz = new ExtAuthzApi({
-      context: this.#context,
+    this.extAuthz = new ExtAuthzApi({
+      ...parts,
       rejections,
       authentication: this.#authentication,
-      nextId: () => this.#nextId(),
       start: (handler) => this.#start(handler),
       onDone: this.#onHandlerDone,
     });
@@ -172,7 +171,7 @@ export class Proxy implements RequestSink {
     if (invalid !== undefined) return rejections.reject(request, response, invalid.problem, invalid.isFramingInDoubt);
     const snapshot = this.#options.snapshot();
     const { check } = snapshot;
-    if (check !== undefined && this.#extAuthz.handle(check, { request, response, snapshot, upgrade })) return;
+    if (check !== undefined && this.extAuthz.handle(check, { request, response, snapshot, upgrade })) return;
     if (this.#deliveryStatus?.handle(request, response, snapshot) === true) return upgrade?.decline();
     const handling = chooseHandling(request, snapshot.router, this.#context.via);
     switch (handling.kind) {
@@ -215,7 +214,7 @@ export class Proxy implements RequestSink {
   deliver(
     route: Route,
     request: DeliveryRequest,
-    response: DeliveryResponse,
+    response: BufferedResponse,
     onDone: (record: RequestRecord, write: WriteAttempt) => void,
   ): void {
     const routed = routeDelivery({ request, response, route, snapshot: this.#options.snapshot() }, this.#nextId());

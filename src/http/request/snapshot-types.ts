@@ -1,3 +1,4 @@
+import type { DescriptorField } from '../../config/values/descriptor-field.ts';
 import type { ClassRatePolicies } from '../headers/rate-limit-policy.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { ClientAuthentication } from '../auth/client-authentication.ts';
@@ -17,6 +18,8 @@ export interface ExtAuthzSettings {
   readonly router: CheckRouter;
   /** Whether requests without a route are allowed. */
   readonly allowsUnrouted: boolean;
+  /** What the entries of rate limit descriptors mean, by key. */
+  readonly descriptors: ReadonlyMap<string, DescriptorField>;
   /** By name. */
   readonly targets: ReadonlyMap<string, UpstreamTarget>;
 }

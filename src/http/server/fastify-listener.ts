@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import type { Duplex } from 'node:stream';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
@@ -9,10 +10,11 @@ import type { Address } from '../../config/values/listen-address.ts';
 import { formatListenAddress } from '../../config/values/listen-address.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { NO_SCHEMAS } from './fastify-no-schemas.ts';
+import type { GrpcCheckServer } from '../ext-authz/grpc/grpc-check-server.ts';
 import type { RequestSource, RequestSink } from './request-source.ts';
 import { parseExpect } from '../headers/expect-header.ts';
 import type { HttpServerOptions } from './http-server.ts';
-import { HttpServer } from './http-server.ts';
+import { HttpServer, KEEP_ALIVE } from './http-server.ts';
 import type { HttpServerRequest } from './server-request.ts';
 import type { Http1ServerResponse } from './http1-server-response.ts';
 import { Http1ServerRequest } from './http1-server-request.ts';
@@ -32,8 +34,10 @@ import { Upgrade } from './upgrade.ts';
  */
 const ACCEPT_BACKLOG = 4096;
 
-export interface FastifyListenerOptions extends HttpServerOptions {
+export interface FastifyListenerOptions extends Omit<HttpServerOptions, 'acceptHttp2'> {
   readonly address: Address;
+  /** Answer the gRPC checks of an ingress. */
+  readonly grpc?: boolean;
 }
 
 /** The proxy's own server: Fastify with the one route of @fastify/http-proxy, whose handler is replaced by the exchange. */
@@ -50,6 +54,8 @@ export class FastifyListener implements RequestSource {
   readonly #app: FastifyInstance;
   readonly #server: HttpServer;
   #requestSink: RequestSink | undefined;
+  /** Undefined without gRPC, and before `open`. */
+  #grpc: GrpcCheckServer | undefined;
 
   /** @throws the error of node:fs or node:tls, when the certificate cannot be used */
   constructor(options: FastifyListenerOptions) {
@@ -72,7 +78,12 @@ export class FastifyListener implements RequestSource {
 
   async open(sink: RequestSink): Promise<string> {
     this.#requestSink = sink;
-    const { address, tls } = this.#options;
+    const { address, tls, grpc } = this.#options;
+    if (grpc === true) {
+      // Without gRPC, none of its modules is loaded.
+      const { GrpcCheckServer } = await import('../ext-authz/grpc/grpc-check-server.ts');
+      this.#grpc = new GrpcCheckServer({ sink, idleTimeout: KEEP_ALIVE });
+    }
     if (address.kind === 'unix') {
       await this.#app.listen({ path: address.path, backlog: ACCEPT_BACKLOG });
       return formatListenAddress(address);
@@ -83,13 +94,15 @@ export class FastifyListener implements RequestSource {
 
   drain(): void {
     this.#server.drain();
+    this.#grpc?.drain();
   }
 
-  flush(): Promise<void> {
-    return this.#server.flush();
+  async flush(): Promise<void> {
+    await Promise.all([this.#server.flush(), this.#grpc?.flush()]);
   }
 
   async close(): Promise<void> {
+    this.#grpc?.close();
     this.#server.destroy();
     await this.#app.close();
   }
@@ -147,23 +160,27 @@ export class FastifyListener implements RequestSource {
       request.hideFromRouter();
       this.#sink.rejections.rejectExpectation(request, response);
     };
-    return new HttpServer(this.#options, {
-      request: (request, response) => receive(request, response, begin),
-      expectation: (request, response) => receive(request, response, rejectExpectation),
-      connect: (socket) => this.#pipelines.rejectConnect(socket, CONNECT_REJECTED),
-      // Not through Fastify, which has nothing to decide here and takes HTTP/1.1 requests only.
-      stream: (request, response) => this.#receiveStream(request, response),
-      upgrade: (request, socket, head) => {
-        if (!socket.writable) return void socket.destroy(); // the parser has refused it, or it came too late
-        request.hideFromRouter();
-        const upgrade = new Upgrade(request, socket, head);
-        const { response } = upgrade;
-        const { rejections } = this.#sink;
-        const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
-        if (rejections.rejectIf(request, response, problem)) return;
-        this.#sink.handle(request, response, upgrade);
+    const acceptHttp2 = (connection: Duplex): void => this.#grpc?.accept(connection);
+    return new HttpServer(
+      { ...this.#options, acceptHttp2: this.#options.grpc === true ? acceptHttp2 : undefined },
+      {
+        request: (request, response) => receive(request, response, begin),
+        expectation: (request, response) => receive(request, response, rejectExpectation),
+        connect: (socket) => this.#pipelines.rejectConnect(socket, CONNECT_REJECTED),
+        // Not through Fastify, which has nothing to decide here and takes HTTP/1.1 requests only.
+        stream: (request, response) => this.#receiveStream(request, response),
+        upgrade: (request, socket, head) => {
+          if (!socket.writable) return void socket.destroy(); // the parser has refused it, or it came too late
+          request.hideFromRouter();
+          const upgrade = new Upgrade(request, socket, head);
+          const { response } = upgrade;
+          const { rejections } = this.#sink;
+          const problem = this.#sink.problemIfFull(request) ?? this.#sink.problemIfOverloaded(request);
+          if (rejections.rejectIf(request, response, problem)) return;
+          this.#sink.handle(request, response, upgrade);
+        },
       },
-    });
+    );
   }
 
   #receiveStream(request: HttpServerRequest, response: HttpServerResponse): void {

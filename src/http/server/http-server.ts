@@ -10,6 +10,7 @@ import type { ServerTls } from '../tls/server-certificate.ts';
 import { watchCertificate, readCertificate } from '../tls/server-certificate.ts';
 import { parseExpect } from '../headers/expect-header.ts';
 import { Http1ServerResponse } from './http1-server-response.ts';
+import { chooseProtocol, separateHttp2 } from './separate-http2.ts';
 import { Http2ServerSessions } from './http2-server-sessions.ts';
 import type { HttpServerRequest } from './server-request.ts';
 import { Http1ServerRequest } from './http1-server-request.ts';
@@ -24,6 +25,10 @@ export interface HttpServerOptions {
   readonly tls: ServerTls | undefined;
   /** Offer HTTP/2 beside HTTP/1.1. */
   readonly http2: boolean;
+  /**
+   * Takes connections that use HTTP/2 without having agreed on it, or over TLS offer nothing else. Undefined: they get an error.
+   */
+  readonly acceptHttp2?: ((connection: Duplex) => void) | undefined;
   /** Encrypts TLS session tickets; undefined: keys of this process. */
   readonly ticketKeys?: Buffer | undefined;
   /** The certificate files changed. @param problem why they cannot be used: the previous certificate stays in use */
@@ -41,7 +46,7 @@ export interface HttpServerHandlers {
   connect(socket: Socket): void;
 }
 
-const KEEP_ALIVE: Millis = 72_000;
+export const KEEP_ALIVE: Millis = 72_000;
 /** Node checks for late headers every 30 s by default. */
 const TIMEOUT_CHECK_INTERVAL: Millis = 1000;
 const MAX_HEADER_SIZE = 32 * 1024;
@@ -62,6 +67,7 @@ export class HttpServer {
   /** @throws the error of node:fs or node:tls, when the certificate cannot be used */
   constructor(options: HttpServerOptions, handlers: HttpServerHandlers) {
     this.server = createNodeServer(options, handlers);
+    if (options.acceptHttp2 !== undefined) separateHttp2(this.server, options.acceptHttp2, options.headersTimeout);
     this.#maxConnections = options.maxConnections;
     this.server.maxConnections = options.maxConnections;
     this.server.on('drop', () => {
@@ -114,7 +120,7 @@ export class HttpServer {
 }
 
 function createNodeServer(
-  { headersTimeout, tls, http2, ticketKeys, onCertificate }: HttpServerOptions,
+  { headersTimeout, tls, http2, acceptHttp2, ticketKeys, onCertificate }: HttpServerOptions,
   handlers: HttpServerHandlers,
 ): Server {
   const options: ServerOptions<typeof Http1ServerRequest, typeof Http1ServerResponse> = {
@@ -148,7 +154,9 @@ function createNodeServer(
       ...(tls.clientCa === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
       ...(ticketKeys === undefined ? {} : { ticketKeys }),
       handshakeTimeout: headersTimeout,
-      ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
+      ...(acceptHttp2 === undefined
+        ? { ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'] }
+        : { ALPNCallback: chooseProtocol }),
     },
     receive,
   );

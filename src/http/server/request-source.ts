@@ -1,4 +1,5 @@
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { DescribedChecks } from '../ext-authz/ext-authz-options.ts';
 import type { HttpServerRequest } from './server-request.ts';
 import type { HttpServerResponse } from './server-response.ts';
 import type { Problem } from '../response/problem.ts';
@@ -41,4 +42,5 @@ export interface RequestSink {
   /** Whether requests wait in a queue that a timer serves. */
   readonly hasQueued: boolean;
   handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void;
+  readonly extAuthz: DescribedChecks;
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
-import { readShippedConfig, startCaddy, startNginx } from '../../support/programs/ingresses.ts';
+import { type IngressAddresses, readShippedConfig, startCaddy, startNginx } from '../../support/programs/ingresses.ts';
 import type { RecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 import { startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 import { send } from '../../support/clients/send.ts';
@@ -32,6 +32,10 @@ const app = (): Promise<RecordingUpstream> =>
 
 const INGRESSES = [
   ['nginx', startNginx],
+  [
+    'nginx with X-Accel-Redirect',
+    (behind: IngressAddresses, conf = readShippedConfig('nginx-accel.conf')) => startNginx(behind, conf),
+  ],
   ['Caddy', startCaddy],
 ] as const;
 
@@ -178,7 +182,7 @@ check: {}
     expect(origin.received.filter(({ target }) => target.startsWith('/v1'))).toEqual([]);
   });
 
-  if (name === 'nginx') {
+  if (name !== 'Caddy') {
     test('forwards requests when Tidegate is down', async () => {
       const [gate, origin] = await Promise.all([startHelper(), app()]);
       const url = await startIngress({ tidegate: gate.url, app: origin.url });
@@ -192,7 +196,17 @@ check: {}
 
 test('docs/ingress.md shows the shipped configuration files', () => {
   const text = readFileSync(join(import.meta.dirname, '../../../docs/ingress.md'), 'utf8');
-  for (const file of ['nginx.conf', 'Caddyfile', 'traefik.yaml', 'envoy.yaml', 'tidegate.yaml']) {
+  for (const file of [
+    'nginx.conf',
+    'nginx-accel.conf',
+    'Caddyfile',
+    'traefik.yaml',
+    'envoy.yaml',
+    'envoy-grpc.yaml',
+    'envoy-cluster.yaml',
+    'envoy-ratelimit.yaml',
+    'tidegate.yaml',
+  ]) {
     expect(text, file).toContain(readShippedConfig(file).trim());
   }
 });

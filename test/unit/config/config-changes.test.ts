@@ -62,6 +62,16 @@ test.each([
   expect(diffConfigs(load(API), load(`${API}${yaml}`))).toMatchObject([{ path, needsRestart: true }]);
 });
 
+test('gRPC checks need a restart, whether the section of checks is new or not', () => {
+  const trusted = `${API}clients: {trustedProxies: [10.0.0.0/8]}\n`;
+  const [none, http, grpc] = ['', 'check: {}', 'check: {grpc: true}'].map((section) => load(trusted + section));
+  if (none === undefined || http === undefined || grpc === undefined) throw new Error('a configuration is missing');
+  expect(diffConfigs(http, grpc)).toMatchObject([{ path: 'check.grpc', needsRestart: true }]);
+  expect(diffConfigs(none, grpc)).toMatchObject([{ path: 'check', needsRestart: true }]);
+  expect(diffConfigs(grpc, none)).toMatchObject([{ path: 'check', needsRestart: true }]);
+  expect(diffConfigs(none, http)).toMatchObject([{ path: 'check', needsRestart: false }]);
+});
+
 test('a new practice upstream needs a restart if none is running', () => {
   const section = 'practice: {limit: {kind: token-bucket, rate: 5/s, burst: 5}}\n';
   const before = load(`${section}${API}`);

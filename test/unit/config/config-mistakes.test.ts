@@ -462,6 +462,26 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     ]);
   });
 
+  test('gRPC checks over TLS need the HTTP/2 connections for themselves', () => {
+    const tls = 'listen: {address: "127.0.0.1:8443", tls: {cert: a.pem, key: a.pem}, http2: true}\n';
+    const rest = 'upstreams: {api: {url: http://a}}\nclients: {trustedProxies: [10.0.0.0/8]}\ncheck: {grpc: true}';
+    expect(mistakesOf(tls + rest)).toContain(
+      'tidegate.yaml:4:15 check.grpc: needs listen.http2: false with TLS: connections over HTTP/2 would be either those of clients or those of Envoy',
+    );
+  });
+
+  test('the fields of descriptors are those of a request', () => {
+    const rest = 'upstreams: {api: {url: http://a}}\nclients: {trustedProxies: [10.0.0.0/8]}\n';
+    expect(mistakesOf(`${rest}check: {grpc: true, descriptors: {tenant: "header:x-tenant", tier: ignore}}`)).toEqual(
+      [],
+    );
+    expect(mistakesOf(`${rest}check: {grpc: true, descriptors: {tenant: header}}`)).toEqual([
+      expect.stringContaining(
+        'check.descriptors.tenant: expected method, path, host, address, route, upstream, ignore or header:NAME',
+      ),
+    ]);
+  });
+
   test('more than one upstream requires routes', () => {
     expect(mistakesOf('upstreams: {a: {url: http://a}, b: {url: http://b}}')).toEqual([
       'tidegate.yaml:1:1 routes: at least one route is needed where there is more than one upstream',

@@ -2,8 +2,8 @@ import { EventEmitter } from 'node:events';
 import { MAX_ACKNOWLEDGEMENT_BYTES } from '../../core/delivery/acknowledgement.ts';
 import type { HttpServerResponse } from '../server/server-response.ts';
 
-/** Takes the response to an attempt of a delivery, which has no client. */
-export class DeliveryResponse extends EventEmitter implements HttpServerResponse {
+/** Keeps a response in memory: that of a delivery, which has no client, or of a check whose answer has another form. */
+export class BufferedResponse extends EventEmitter implements HttpServerResponse {
   statusCode = 200;
   headersSent = false;
   destroyed = false;
