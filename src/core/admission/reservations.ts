@@ -93,6 +93,7 @@ export function takeTokensAtOnce(ticket: Ticket, clients: ClientStore, now: Mill
     return takeTokens(ticket, now, now);
   }
   for (const limit of ticket.limits) if (!limit.isAwaited) limit.forgiveCosts();
+  ticket.costs.onAsked();
   takeTokens(ticket, now, now);
   const innermost = ticket.limits.at(-1);
   if (innermost === undefined) return;

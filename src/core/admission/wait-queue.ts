@@ -24,7 +24,7 @@ import { isSpentTooLong, isUnfitProbe, refusalIfStopped } from './refusals/refus
 import { abandonReservations, reserveConnection, takeTokens, takeTokensAtOnce } from './reservations.ts';
 import { ADMITTED } from './gate-decision.ts';
 import type { Ticket } from './ticket.ts';
-import { queuedUnits } from '../cost/queued-units.ts';
+import { countTurn } from '../cost/queued-units.ts';
 import { clientHeldUntil, estimateWait, tokenDelay } from './wait-estimate.ts';
 
 /** The interval between the parts of a check of waiting tickets, so that other events are not delayed. */
@@ -62,6 +62,7 @@ export class WaitQueue {
   /** Queues a ticket from now until `ticket.expiresAt` at the latest. */
   enqueue(ticket: Ticket, limit: Limit, slot: ClientSlot, now: Millis): void {
     ticket.queuedAt = now;
+    ticket.costs?.onAsked();
     if (ticket.isReturning) usePromise(this.#store, ticket, slot, now);
     this.#expiries.push(ticket);
     if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // only a connection is lacking
@@ -149,7 +150,7 @@ export class WaitQueue {
       const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
       if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
         const shared = convertWeight(weight, ticket, limit, bottleneck);
-        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, queuedUnits(bottleneck, ticket, now));
+        bottleneck.scheduler.onServed(ticket.fairnessKey, shared, countTurn(bottleneck, ticket, now));
       }
       takeTokens(ticket, due, now);
     }

@@ -15,6 +15,8 @@ export abstract class FairQueueShares<W extends FairQueueItem<W>> {
   virtualTime = 0;
   /** The number of waiting requests. */
   size = 0;
+  /** How often costs were forgiven: a cost that was counted before that delays nobody. */
+  forgivenCount = 0;
 
   /** The total weight of the active flows; a group counts as one. */
   get activeWeight(): number {
@@ -78,6 +80,7 @@ export abstract class FairQueueShares<W extends FairQueueItem<W>> {
 
   /** What earlier requests have cost delays no turn any more: the next turn of each client or group begins at virtual time at the latest. */
   forgiveCosts(): void {
+    this.forgivenCount += 1;
     this.starts?.forgive();
     if (this.size === 0) return;
     for (const flow of this.flowByKey.values()) this.order.dropDebt(flow, this.virtualTime);

@@ -164,7 +164,6 @@ function distanceToMove(
   virtualTime: number,
 ): number {
   const by = units / weight;
-  // A refund takes back a delay, and puts nobody ahead of the turns of others.
-  if (by <= 0) return Math.min(0, Math.max(finishTag + by, virtualTime) - finishTag);
+  if (by <= 0) return Math.min(0, Math.max(virtualTime, finishTag) + by - finishTag);
   return Math.max(0, Math.min(by, virtualTime + (1 + largest) / weight - finishTag));
 }

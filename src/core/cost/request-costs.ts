@@ -19,6 +19,8 @@ export interface LimitCost extends SendCounts {
   /** See `SendCounts`. */
   inFlightAtSend: number;
   sentUnits: number;
+  /** The `forgivenCount` of the queue that counted the attempt in its order; undefined if the attempt delayed no turn of its client. */
+  countedAt: number | undefined;
   /** What the response to the last attempt named, in units; undefined if it named nothing. */
   actual: number | undefined;
   /** The response to the attempt under way may still name the cost. */
@@ -43,6 +45,7 @@ export class RequestCosts {
         counted: charged,
         inFlightAtSend: 0,
         sentUnits: 0,
+        countedAt: undefined,
         actual: undefined,
         isOpen: false,
         isPaced: false,
@@ -72,6 +75,11 @@ export class RequestCosts {
       cost.isOpen = cost.rule.isSettled && limitRefs.some(({ nested }) => nested === cost.rule.limit);
       cost.actual = undefined;
     }
+  }
+
+  /** The attempt asks for admission: it has delayed no turn yet. */
+  onAsked(): void {
+    for (const cost of this.costs) cost.countedAt = undefined;
   }
 
   /** The attempt is sent without tokens. An earlier one may have taken some. */

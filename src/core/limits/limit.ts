@@ -4,7 +4,7 @@ import type { LimitState } from './limit-state.ts';
 import type { LimitView } from '../events/gate-views.ts';
 import type { ProxyEvent } from '../events/proxy-events.ts';
 import { weightInAddress } from '../admission/effective-weight.ts';
-import { queuedUnits } from '../cost/queued-units.ts';
+import { countTurn } from '../cost/queued-units.ts';
 import { FairQueue } from '../collections/fair-queue.ts';
 import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { LimitDemand } from './limit-demand.ts';
@@ -117,7 +117,7 @@ export class Limit extends ReturnSlots implements HeapItem {
   serve(ticket: Ticket, weight: number, now: Millis): void {
     this.queue.updateWeight(ticket, weight, weightInAddress(weight, ticket));
     // Where it waits only for a connection, it has its tokens: it counts as one request.
-    this.queue.take(ticket, ticket.limits.at(-1) === this ? queuedUnits(this, ticket, now) : 1);
+    this.queue.take(ticket, ticket.limits.at(-1) === this ? countTurn(this, ticket, now) : 1);
     this.#onDequeued(ticket, ticket.wholeWeight);
   }
 

@@ -8,9 +8,11 @@ import { response, SHARED, upstreamSettings } from '../../support/core/policy-bu
 const WAIT = 100_000_000;
 const RULE = { limit: '', expected: 10, min: 0, max: 1e9, isSettled: true };
 
-/** A gate with a limit of 100 units a second. `order`: the clients of admitted requests. */
-function openGate() {
-  const rate = { initialRate: 100, maxRate: 100, minRate: 1, cooldown: 1000 };
+/** A gate with a limit. `order`: the clients of admitted requests. */
+function openGate(
+  rates: { readonly initialRate?: number; readonly maxRate?: number } = { initialRate: 100, maxRate: 100 },
+) {
+  const rate = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, ...rates, minRate: 1, cooldown: 1000 };
   const upstreams = [upstreamSettings({ rate, queue: { maxWait: WAIT, maxDepth: 1000 } })];
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });
   const gate = new Gate(store, () => undefined);
@@ -28,10 +30,14 @@ function openGate() {
     gate.onOutcome(ticket, response(200), now);
     gate.costs.settle(ticket, new Map([['', cost]]), now);
   };
+  const reject = (ticket: Ticket, now: number): void => {
+    gate.onSent(ticket, now);
+    gate.onOutcome(ticket, response(429), now);
+  };
   const wakeAll = (): void => {
     for (let wake = gate.nextWake(); wake !== undefined; wake = gate.nextWake()) gate.wake(wake);
   };
-  return { gate, order, arrive, arriveWithoutCost: request, settle, wakeAll };
+  return { gate, order, arrive, arriveWithoutCost: request, reject, settle, wakeAll };
 }
 
 const OTHERS = Array.from({ length: 20 }, (_, i) => `other ${i}`);
@@ -80,6 +86,29 @@ describe('the next turn of a client', () => {
     settle(dear, 1, 101);
     wakeAll();
     expect(order.slice(2, 10).filter((client) => client === 'dear').length).toBeLessThanOrEqual(5);
+  });
+
+  test('comes no sooner by what is given back of a charge that delayed nobody', () => {
+    const { arrive, order, settle, reject, wakeAll } = openGate({});
+    const sent = ['dear', 'other', 'dear'].map((client) => arrive(client, 0, 1000));
+    for (let i = 0; i < 20; i += 1) sent.push(arrive('other', 0, 10));
+    for (const ticket of sent.splice(1)) reject(ticket, 100);
+    order.length = 0;
+    for (let i = 0; i < 40; i += 1) for (const client of ['other', 'dear']) arrive(client, 200, 10);
+    for (const dear of sent) settle(dear, 0, 300);
+    wakeAll();
+    expect(order.slice(0, 40).filter((client) => client === 'dear').length).toBeLessThanOrEqual(21);
+  });
+
+  test('comes no sooner by what is given back of a charge that was paid for while no request waited', () => {
+    const { arrive, order, settle, wakeAll } = openGate();
+    const dear = arrive('dear', 0, 1000);
+    arrive('other', 100_000);
+    order.length = 0;
+    for (let i = 0; i < 40; i += 1) for (const client of ['other', 'dear']) arrive(client, 100_001, 10);
+    settle(dear, 0, 100_002);
+    wakeAll();
+    expect(order.slice(0, 40).filter((client) => client === 'dear').length).toBeLessThanOrEqual(21);
   });
 
   test('is delayed by what a request costs that was admitted at once', () => {

@@ -97,23 +97,6 @@ describe('a fair queue of requests with costs', () => {
   });
 
   for (const group of [undefined, 'address']) {
-    test(`serves a waiting client ${group === undefined ? '' : 'of an address '}no sooner than in its next turn, whatever is given back that it was not charged`, () => {
-      const queue = new FairQueue<CostlyRequest>();
-      for (let i = 0; i < 400; i += 1) {
-        for (const key of [0, 1, 2]) queue.push(key, 1, new CostlyRequest(key, 1), 0, group);
-      }
-      queue.settle({ key: 1, weight: 1, group, units: -400, largest: 1000 });
-      const turns = [0, 0, 0];
-      for (let turn = 0; turn < 300; turn += 1) {
-        const next = queue.peek()!;
-        queue.take(next);
-        turns[next.key]! += 1;
-      }
-      expect(turns[1]).toBeLessThanOrEqual(101);
-    });
-  }
-
-  for (const group of [undefined, 'address']) {
     test(`delays no turn of ${group === undefined ? 'a client' : 'an address or its clients'} by costs that are forgiven while requests wait`, () => {
       const queue = new FairQueue<CostlyRequest>();
       for (let i = 0; i < 20; i += 1) for (const key of [0, 1]) queue.push(key, 1, new CostlyRequest(key, 1), 0, group);
