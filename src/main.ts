@@ -5,15 +5,7 @@ import type { CliCommand } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
 import { WORKER_ARGUMENT } from './process/cluster/worker-argument.ts';
-import {
-  closeOptions,
-  deferReloads,
-  isTerminalSignal,
-  POSIX_STOP_SIGNALS,
-  STOP_SIGNALS,
-  watchServiceSignals,
-  watchStopSignals,
-} from './process/signals.ts';
+import { closeOptions, deferReloads, STOP_SIGNALS, watchServiceSignals, watchStopSignals } from './process/signals.ts';
 import { tuneNode } from './process/tune-node.ts';
 import type { Millis } from './core/scalars.ts';
 import { readVersion } from './process/version.ts';
@@ -108,7 +100,8 @@ async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Prom
     onStopping(delay + timeout);
     if (err === undefined) {
       logger.info({ signal }, 'draining');
-      await app.drain(isTerminalSignal(signal) ? 0 : delay);
+      // A process in a terminal has no load balancer that must first notice the drain.
+      await app.drain(signal === 'SIGINT' || signal === 'SIGHUP' ? 0 : delay);
       logger.info('stopped');
     } else {
       logger.fatal({ err }, 'internal error: the process exits because its state can no longer be trusted');
@@ -163,7 +156,7 @@ async function runDemo({ flags }: Extract<CliCommand, { kind: 'demo' }>): Promis
   const { startDemo } = await import('./cli/demo-command.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
-  const { close } = closeWithGrace({ delay: 5000, logger: false, skip: [...POSIX_STOP_SIGNALS] }, demo.stop);
+  const { close } = closeWithGrace(closeOptions(3000), demo.stop);
   watchStopSignals({ onFirst: close, onSecond: () => process.exit(1) });
 }
 

@@ -11,7 +11,7 @@ const EXIT_GRACE: Millis = 2000;
 const DUPLICATE_SIGNAL_WINDOW: Millis = 500;
 
 /** Those that close-with-grace would handle too. */
-export const POSIX_STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGUSR2', 'SIGHUP'] as const;
+const POSIX_STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGUSR2', 'SIGHUP'] as const;
 
 /** Signals that stop a program. For a service, SIGHUP has another meaning too (`classifyHangup`). Only Windows has SIGBREAK: Ctrl-Break. */
 export const STOP_SIGNALS = [...POSIX_STOP_SIGNALS, 'SIGBREAK'] as const;
@@ -30,11 +30,6 @@ export interface StopHandlers {
 export function watchStopSignals(handlers: StopHandlers, signals: readonly NodeJS.Signals[] = STOP_SIGNALS): void {
   const stop = new StopRequests(handlers);
   for (const signal of signals) process.on(signal, stop.onSignal);
-}
-
-/** Returns whether a signal comes from the terminal: no load balancer has to notice the drain of such a process first. */
-export function isTerminalSignal(signal: NodeJS.Signals | undefined): boolean {
-  return signal === 'SIGINT' || signal === 'SIGHUP' || signal === 'SIGBREAK';
 }
 
 /**
@@ -103,7 +98,8 @@ class StopRequests {
     return this.#first !== undefined;
   }
 
-  readonly onSignal = (signal: NodeJS.Signals): void => {
+  readonly onSignal = (received: NodeJS.Signals): void => {
+    const signal = received === 'SIGBREAK' ? 'SIGINT' : received; // Ctrl-Break of Windows is another Ctrl-C
     const now = performance.now();
     const first = this.#first;
     if (first === undefined) {

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { classifyHangup, isTerminalSignal } from '../../../src/process/signals.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { classifyHangup, watchStopSignals } from '../../../src/process/signals.ts';
 
 test.each([
   ['linux', false, false, 'reload'],
@@ -13,7 +13,13 @@ test.each([
   expect(classifyHangup({ atStart, now }, platform)).toBe(meaning);
 });
 
-test('signals of a terminal, Ctrl-Break of Windows among them, drain without a delay', () => {
-  expect((['SIGINT', 'SIGHUP', 'SIGBREAK'] as const).filter(isTerminalSignal)).toHaveLength(3);
-  expect(([undefined, 'SIGTERM', 'SIGQUIT'] as const).filter(isTerminalSignal)).toEqual([]);
+test('Ctrl-Break of Windows stops as Ctrl-C does', () => {
+  const listeners = process.listeners('SIGBREAK');
+  const received: string[] = [];
+  const onFirst = (signal: string): void => void received.push(signal);
+  watchStopSignals({ onFirst, onSecond: () => undefined }, ['SIGBREAK']);
+  const added = process.listeners('SIGBREAK').filter((each) => !listeners.includes(each));
+  onTestFinished(() => added.forEach((each) => process.off('SIGBREAK', each)));
+  for (const listener of added) listener('SIGBREAK');
+  expect(received).toEqual(['SIGINT']);
 });
