@@ -6,6 +6,16 @@ const SEED = 'test/setup/property-seed.ts';
 const APART = 'test/setup/tests-apart.ts';
 /** Fast, and without sockets and child processes, which test/setup/no-sockets.ts refuses. Slower ones are in test/slow. */
 const UNIT = ['test/{unit,property}/**/*.test.ts'];
+/** They need modes of files or symbolic links, or remove a database that is open, which Windows refuses. */
+const NOT_ON_WINDOWS = [
+  'test/unit/auth/watched-file.test.ts',
+  'test/unit/checker/database-faults.test.ts',
+  'test/unit/cli/clients-command.test.ts',
+  'test/unit/process/interrupted-writes.test.ts',
+  'test/unit/quota/stored-quotas.test.ts',
+  'test/unit/sharing/state-log.test.ts',
+  'test/unit/sharing/stored-writes.test.ts',
+];
 /** Minutes of virtual time. */
 const SIMULATED = ['test/slow/**/*.test.ts'];
 /** What they see is how fast several processes answer each other: they come after all others. */
@@ -41,6 +51,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: UNIT,
+          exclude: process.platform === 'win32' ? NOT_ON_WINDOWS : [],
           setupFiles: [SEED, 'test/setup/no-sockets.ts', 'test/setup/globals-restored.ts'],
           // Nothing of a file outlives it: to share processes halves the time.
           isolate: false,

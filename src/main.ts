@@ -158,7 +158,7 @@ async function runDemo({ flags }: Extract<CliCommand, { kind: 'demo' }>): Promis
   const { startDemo } = await import('./cli/demo-command.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
-  const { close } = closeWithGrace({ delay: 5000, logger: false, skip: [...STOP_SIGNALS] }, demo.stop);
+  const { close } = closeWithGrace(closeOptions(3000), demo.stop);
   watchStopSignals({ onFirst: close, onSecond: () => process.exit(1) });
 }
 

@@ -13,6 +13,7 @@ const PAGES: Readonly<Record<string, readonly (readonly [page: string, text: str
     ['kubernetes', 'On Kubernetes'],
     ['ingress', 'Behind an ingress'],
     ['library', 'In a program'],
+    ['platforms', 'On macOS and Windows'],
     ['start', 'Reduce startup time'],
     ['migration', 'Migrate from another proxy'],
     ['comparison', 'Compare with other gateways'],

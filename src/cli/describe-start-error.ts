@@ -20,6 +20,7 @@ export async function describeStartError(
   error: unknown,
   config: Addresses,
   env: ConfigEnvironment['env'],
+  platform: NodeJS.Platform = process.platform,
 ): Promise<string> {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
@@ -31,6 +32,13 @@ export async function describeStartError(
     const occupied = await findOccupiedAddresses(config);
     if (occupied.length > 0) return describeOccupied(occupied, config, env);
     return `${where} was in use a moment ago: start again`;
+  }
+  if (isUnixSocket && platform === 'win32') {
+    return `unix:${where} cannot be created: Windows has no Unix sockets for servers of Node; set an address such as 127.0.0.1:8080`;
+  }
+  // sun_path of macOS has 104 bytes, that of Linux 108, with the final NUL.
+  if (isUnixSocket && (code === 'EINVAL' || code === 'ENAMETOOLONG')) {
+    return `${where} cannot be created: the path of a Unix socket is at most ${platform === 'darwin' ? 103 : 107} bytes here`;
   }
   // libuv reports a missing folder of a socket as EACCES too (uv_pipe_bind).
   if (isUnixSocket && (code === 'EACCES' || code === 'ENOTDIR')) {

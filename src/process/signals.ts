@@ -10,8 +10,11 @@ const EXIT_GRACE: Millis = 2000;
 /** A signal to the whole process group arrives twice under npm, which forwards its own copy. */
 const DUPLICATE_SIGNAL_WINDOW: Millis = 500;
 
-/** Signals that stop a program. For a service, SIGHUP has another meaning too (`watchServiceSignals`). */
-export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGUSR2', 'SIGHUP'] as const;
+/** Those that close-with-grace would handle too. */
+const POSIX_STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGUSR2', 'SIGHUP'] as const;
+
+/** Signals that stop a program. For a service, SIGHUP has another meaning too (`classifyHangup`). Only Windows has SIGBREAK: Ctrl-Break. */
+export const STOP_SIGNALS = [...POSIX_STOP_SIGNALS, 'SIGBREAK'] as const;
 
 export interface StopHandlers {
   /** Called at the first signal. */
@@ -30,9 +33,18 @@ export function watchStopSignals(handlers: StopHandlers, signals: readonly NodeJ
 }
 
 /**
- * Handles the signals of a service. SIGHUP has two meanings: a service reads its configuration again; a process of a terminal
- * loses that terminal.
+ * Returns what SIGHUP means: a service reads its configuration again; a process of a terminal loses that terminal. Windows sends it
+ * only when a console closes, and ends the process about 10 s later: https://nodejs.org/api/process.html#signal-events
  */
+export function classifyHangup(
+  terminal: { readonly atStart: boolean; readonly now: boolean },
+  platform: NodeJS.Platform = process.platform,
+): 'reload' | 'stop' {
+  if (platform === 'win32') return 'stop';
+  return !terminal.atStart || terminal.now ? 'reload' : 'stop';
+}
+
+/** Handles the signals of a service. */
 export function watchServiceSignals(
   logger: Logger,
   actions: {
@@ -41,7 +53,7 @@ export function watchServiceSignals(
     readonly exit: () => void;
   },
 ): void {
-  const hadTerminal = isatty(0);
+  const atStart = isatty(0);
   const stop = new StopRequests({
     onFirst: actions.drain,
     onSecond: (signal) => {
@@ -51,7 +63,7 @@ export function watchServiceSignals(
   });
   for (const signal of STOP_SIGNALS) if (signal !== 'SIGHUP') process.on(signal, stop.onSignal);
   process.on('SIGHUP', (signal) => {
-    if (!hadTerminal || isatty(0)) void actions.reload();
+    if (classifyHangup({ atStart, now: isatty(0) }) === 'reload') void actions.reload();
     // Several parties report a lost terminal, at any time. None of them asks the process to end sooner.
     else if (!stop.isRequested) stop.onSignal(signal);
   });
@@ -64,7 +76,8 @@ export function watchServiceSignals(
 export function deferReloads(): { readonly end: () => boolean } {
   let isRequested = false;
   const onHangup = (): void => void (isRequested = true);
-  if (!isatty(0)) process.on('SIGHUP', onHangup);
+  // On Windows, a closed console ends the process.
+  if (!isatty(0) && process.platform !== 'win32') process.on('SIGHUP', onHangup);
   return {
     end: () => {
       process.off('SIGHUP', onHangup);
@@ -85,7 +98,8 @@ class StopRequests {
     return this.#first !== undefined;
   }
 
-  readonly onSignal = (signal: NodeJS.Signals): void => {
+  readonly onSignal = (received: NodeJS.Signals): void => {
+    const signal = received === 'SIGBREAK' ? 'SIGINT' : received; // Ctrl-Break of Windows is another Ctrl-C
     const now = performance.now();
     const first = this.#first;
     if (first === undefined) {
@@ -97,5 +111,5 @@ class StopRequests {
 
 /** Options of close-with-grace for a drain that takes so long. `watchServiceSignals` handles the signals. */
 export function closeOptions(drain: Millis): Options {
-  return { delay: drain + EXIT_GRACE, logger: false, skip: [...STOP_SIGNALS] };
+  return { delay: drain + EXIT_GRACE, logger: false, skip: [...POSIX_STOP_SIGNALS] };
 }

@@ -1,14 +1,24 @@
-// Draws the page as the demo shows it, for README.md and docs/page.md: npm run draw:page
-
+/**
+ * Draws the page as the demo shows it, for README.md and docs/page.md.
+ *
+ *     npm run draw:page                                 writes docs/page-*.png
+ *     npm run draw:page -- --out FOLDER --seconds 1     elsewhere, and sooner
+ */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import type { BrowserContextOptions } from 'playwright-core';
 import { startDemo } from '../../src/cli/demo-command.ts';
 import { startBrowser } from '../support/admin/browser.ts';
 
-const DOCS = join(import.meta.dirname, '../../docs');
-/** Milliseconds until the charts show something. */
-const WATCHED = 90_000;
+const { values } = parseArgs({
+  options: {
+    out: { type: 'string', default: join(import.meta.dirname, '../../docs') },
+    /** Until the charts show something. */
+    seconds: { type: 'string', default: '90' },
+  },
+});
 
 const VIEWS: Readonly<Record<string, BrowserContextOptions>> = {
   dark: { colorScheme: 'dark', viewport: { width: 1100, height: 800 } },
@@ -19,7 +29,7 @@ const VIEWS: Readonly<Record<string, BrowserContextOptions>> = {
 const demo = await startDemo({ listen: '127.0.0.1:0', admin: '127.0.0.1:0' }, '0.1.0', () => undefined);
 if (demo.kind === 'failed') throw new Error(demo.message);
 const browser = await startBrowser();
-mkdirSync(DOCS, { recursive: true });
+mkdirSync(values.out, { recursive: true });
 const pages = await Promise.all(
   Object.entries(VIEWS).map(async ([name, view]) => {
     const page = await (await browser.newContext(view)).newPage();
@@ -27,13 +37,11 @@ const pages = await Promise.all(
     return { name, page };
   }),
 );
-await new Promise((resolve) => {
-  setTimeout(resolve, WATCHED);
-});
+await sleep(1000 * Number(values.seconds));
 for (const { name, page } of pages) {
   await page.bringToFront();
   await page.waitForTimeout(1500);
-  await page.screenshot({ path: join(DOCS, `page-${name}.png`) });
+  await page.screenshot({ path: join(values.out, `page-${name}.png`) });
 }
 await browser.close();
 await demo.stop();

@@ -9,6 +9,7 @@ import { BaseSequencer } from 'vitest/node';
 const LONGEST = [
   'test/integration/operations/seen-by-prometheus.test.ts',
   'test/integration/operations/alerts-live.test.ts',
+  'test/slow/drawings.test.ts',
   'test/slow/oracle.test.ts',
   'test/slow/pool-simulated.test.ts',
   'test/slow/library-limits.test.ts',

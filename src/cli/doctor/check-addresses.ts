@@ -31,7 +31,7 @@ export async function checkAddresses(config: Config, presence: RunningPresence):
 
 /** A Tidegate that runs explains that an address is in use. Which process uses it is not known. */
 function describeUse(place: string, address: Address, presence: RunningPresence): DoctorFinding {
-  const command = address.kind === 'unix' ? `ss -lxp | grep ${address.path}` : `ss -ltnp 'sport = :${address.port}'`;
+  const command = formatListenerQuery(address);
   switch (presence) {
     case 'running':
       return ok('addresses', place, 'in use, while a Tidegate runs');
@@ -45,6 +45,15 @@ function describeUse(place: string, address: Address, presence: RunningPresence)
       return warning('addresses', place, meaning, `${command} shows the program. If it is not Tidegate, stop it.`);
     }
   }
+}
+
+/** The shell command that shows which process listens at an address. */
+export function formatListenerQuery(address: Address, platform: NodeJS.Platform = process.platform): string {
+  if (platform === 'win32') return address.kind === 'unix' ? 'netstat -ano' : `netstat -ano | findstr :${address.port}`;
+  if (platform === 'darwin') {
+    return address.kind === 'unix' ? `lsof ${address.path}` : `lsof -nP -iTCP:${address.port} -sTCP:LISTEN`;
+  }
+  return address.kind === 'unix' ? `ss -lxp | grep ${address.path}` : `ss -ltnp 'sport = :${address.port}'`;
 }
 
 /** The code of the error; undefined if this user can listen there. */

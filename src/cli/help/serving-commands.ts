@@ -30,7 +30,7 @@ export const SERVE: CommandDescription = {
   ],
   notes: [
     'TIDEGATE_REDIS_URL sets state.url and state.store: redis, so that replicas share their limits through Redis.',
-    'Flags override environment variables, which override the file. SIGTERM drains; a second SIGTERM exits at once. SIGHUP reloads the configuration, as does a change of its file.',
+    'Flags override environment variables, which override the file. SIGTERM drains; a second SIGTERM exits at once. SIGHUP reloads the configuration, as does a change of its file. On Windows, POST /drain of the admin API drains, and only a change of the file reloads.',
   ],
 };
 

@@ -49,7 +49,7 @@ export function openScreen({ output, input, onQuit, onRedraw }: ScreenOptions): 
   const onKeys = (keys: Buffer): void => {
     for (const key of keys.toString()) {
       if (key === 'q' || key === 'Q' || key === CTRL_C || key === CTRL_D) return onQuit();
-      if (key !== CTRL_Z) continue;
+      if (key !== CTRL_Z || process.platform === 'win32') continue; // Windows suspends no process
       leave();
       process.kill(process.pid, 'SIGTSTP');
     }

@@ -19,6 +19,9 @@ const ESCAPE_HINT = `write $$\{ for a literal $\{`;
 /** `$${` is a literal `${`; the last branch matches an unclosed `${`. */
 const REFERENCE = /\$\$\{|\$\{([^{}$]*)\}|\$\{/g;
 
+/** An absolute path, of Windows too: `C:\keys\a`, `C:/keys/a`, `\\server\keys\a`. */
+const FILE_REFERENCE = /^file:((?:[A-Za-z]:)?[/\\].*)$/s;
+
 /**
  * Replaces `${NAME}` by the variable and `${file:/path}` by the file without its last line break. Substituted text is not
  * searched for references. Messages contain the names of variables and files, never their contents.
@@ -34,8 +37,8 @@ export function substitute(text: string, { env, readFile }: ConfigEnvironment): 
       return '';
     };
     if (inner === undefined) return fail(`a \${ without a closing } (${ESCAPE_HINT})`);
-    if (inner.startsWith('file:/')) {
-      const path = inner.slice('file:'.length);
+    const path = FILE_REFERENCE.exec(inner)?.[1];
+    if (path !== undefined) {
       try {
         return readFile(path).replace(/\r?\n$/, '');
       } catch (error) {
@@ -55,6 +58,7 @@ const FILE_ERROR_TEXTS: Readonly<Record<string, string>> = {
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
   EFTYPE: 'it is not a regular file',
+  EUTF16: 'it is UTF-16 text: save it as UTF-8',
   EDATABASE: 'it is a database of idempotency keys',
 };
 

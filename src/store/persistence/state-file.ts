@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { constants, readFileSync, statSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
+import { platform } from 'node:os';
 import { dirname } from 'node:path';
 import type { Logger } from 'pino';
 import { describeFileError } from '../../config/load/substitute.ts';
@@ -191,6 +192,7 @@ export async function writeFileAtomically(
   }
   await check(file);
   await rename(temporary, file);
+  if (platform() === 'win32') return; // it refuses to sync a folder (EPERM)
   const folder = await open(dirname(file), 'r');
   try {
     await folder.sync();

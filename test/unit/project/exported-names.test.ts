@@ -1,6 +1,6 @@
 /** Names are unique: no exported type, and no file, has the name of another. */
 import { globSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
@@ -37,6 +37,6 @@ test('no source file is longer than 250 lines, and no folder has more than 25 of
     (file) => [file, readFileSync(join(source, file), 'utf8').split('\n').length - 1] as const,
   );
   expect(lengths.filter(([, lines]) => lines > 250)).toEqual([]);
-  const folders = Map.groupBy(sources, (file) => file.slice(0, Math.max(0, file.lastIndexOf('/'))));
+  const folders = Map.groupBy(sources, dirname);
   expect([...folders].filter(([, held]) => held.length > 25).map(([folder]) => folder)).toEqual([]);
 });
