@@ -38,13 +38,19 @@ export function sumFields(fields: readonly CostFieldPath[], lookup: FieldLookup)
   return found.length === 0 ? undefined : found.reduce((sum, value) => sum + value, 0);
 }
 
+/** A bucket that takes longer to refill is no rate limit, and would stop everything for that long. */
+const LONGEST_REFILL_SECONDS = 86_400;
+/** A larger number of units is a mistake, and times in milliseconds would no longer be exact. */
+const LARGEST_BUCKET = 1e12;
+
 /**
- * The level of a bucket as a quota; undefined if a field is absent or no valid number. A bucket refills all the time, so it is never
+ * The level of a bucket as a quota; undefined if a field is absent or no valid number, or if the bucket takes over a day to refill. A bucket refills all the time, so it is never
  * reported as spent until it is full.
  */
 export function readBucket({ available, limit, refillRate }: BucketFields, lookup: FieldLookup): Quota | undefined {
   const [left = -1, size = 0, rate = 0] = [lookup(available), lookup(limit), lookup(refillRate)];
-  if (left < 0 || size <= 0 || rate <= 0) return undefined;
+  if (left < 0 || size <= 0 || size > LARGEST_BUCKET || rate <= 0 || size > rate * LONGEST_REFILL_SECONDS)
+    return undefined;
   const remaining = Math.max(1, Math.min(left, size));
   return { remaining, limit: size, resetIn: (1000 * (size - remaining)) / rate, window: (1000 * size) / rate };
 }

@@ -65,8 +65,8 @@ export function collectLearnedLimits(
       ref: { upstream, nested, scope, key },
       rate: isLearned ? rate : undefined,
       ceiling: isLearned && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
-      // One that latency has shown is soon found again.
       unit,
+      // One that latency has shown is soon found again.
       concurrencyLimit: isLearned && concurrencyLimit !== latencyLimit?.size ? concurrencyLimit : undefined,
       blockedUntil: isBlocked ? blockedUntil : undefined,
       block,

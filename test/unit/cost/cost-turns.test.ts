@@ -88,6 +88,28 @@ describe('the next turn of a client', () => {
     expect(order.slice(2, 10).filter((client) => client === 'dear').length).toBeLessThanOrEqual(5);
   });
 
+  test('comes in time for its share of the units, also if responses are slower than the turns of others', () => {
+    const { arrive, order, settle, gate } = openGate();
+    const waiting: Ticket[] = [];
+    const sent: { readonly ticket: Ticket; readonly turn: number }[] = [];
+    for (let i = 0; i < 450; i += 1) for (const client of ['cheap', 'dear']) waiting.push(arrive(client, 0));
+    for (let turn = 0; turn < 400; turn += 1) {
+      const now = gate.nextWake() ?? 0;
+      gate.wake(now);
+      const admitted = waiting.filter(({ waitingLimit }) => waitingLimit === undefined);
+      for (const ticket of admitted) waiting.splice(waiting.indexOf(ticket), 1);
+      sent.push(...admitted.map((ticket) => ({ ticket, turn })));
+      while (sent[0] !== undefined && turn - sent[0].turn >= 8) {
+        const ticket = sent.shift()!.ticket;
+        settle(ticket, ticket.client === 'cheap' ? 1 : 10, now);
+      }
+    }
+    const cheap = order.filter((client) => client === 'cheap').length;
+    const dear = order.length - cheap;
+    // The last eight are charged 10 units each, and not settled yet.
+    expect(Math.abs(10 * dear - cheap)).toBeLessThanOrEqual(100);
+  });
+
   test('comes no sooner by what is given back of a charge that delayed nobody', () => {
     const { arrive, order, settle, reject, wakeAll } = openGate({});
     const sent = ['dear', 'other', 'dear'].map((client) => arrive(client, 0, 1000));
