@@ -49,8 +49,8 @@ const LARGEST_BUCKET = 1e12;
  */
 export function readBucket({ available, limit, refillRate }: BucketFields, lookup: FieldLookup): Quota | undefined {
   const [left = -1, size = 0, rate = 0] = [lookup(available), lookup(limit), lookup(refillRate)];
-  if (left < 0 || size <= 0 || size > LARGEST_BUCKET || rate <= 0 || size > rate * LONGEST_REFILL_SECONDS)
-    return undefined;
+  if (left < 0 || size <= 0 || rate <= 0) return undefined;
+  if (size > LARGEST_BUCKET || size > rate * LONGEST_REFILL_SECONDS) return undefined;
   const remaining = Math.max(1, Math.min(left, size));
   return { remaining, limit: size, resetIn: (1000 * (size - remaining)) / rate, window: (1000 * size) / rate };
 }

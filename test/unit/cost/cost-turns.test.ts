@@ -8,10 +8,10 @@ import { response, SHARED, upstreamSettings } from '../../support/core/policy-bu
 const WAIT = 100_000_000;
 const RULE = { limit: '', expected: 10, min: 0, max: 1e9, isSettled: true };
 
+const KNOWN = { initialRate: 100, maxRate: 100 };
+
 /** A gate with a limit. `order`: the clients of admitted requests. */
-function openGate(
-  rates: { readonly initialRate?: number; readonly maxRate?: number } = { initialRate: 100, maxRate: 100 },
-) {
+function openGate(rates: Readonly<Partial<typeof KNOWN>> = KNOWN) {
   const rate = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, ...rates, minRate: 1, cooldown: 1000 };
   const upstreams = [upstreamSettings({ rate, queue: { maxWait: WAIT, maxDepth: 1000 } })];
   const store = new MemoryStore({ upstreams, maxTracked: 100, random: () => 0.5, listen: () => undefined });

@@ -69,6 +69,8 @@ export class GrpcCheckServer {
   /** @param connection whose next bytes are those of HTTP/2 */
   accept(connection: Duplex): void {
     if (this.#drained !== undefined) return void connection.destroy();
+    // Node's HTTP/1.1 server leaves this side open when the client ends its own: then no session would notice that the client has gone.
+    connection.allowHalfOpen = false;
     this.#injector.injectConnection(connection);
   }
 
