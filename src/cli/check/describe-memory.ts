@@ -11,7 +11,7 @@ import { formatBytes } from '../format-bytes.ts';
  * headers and bookkeeping, without a body), 160 to 170 B for a client (300 B if the upstream's name is longer than 38
  * characters), 4.1 KiB for a limit.
  */
-export const BYTES_EACH = { request: 16 * 1024, client: 256, limit: 5 * 1024 } as const;
+export const BYTES_EACH = { request: 16 * 1024, client: 256, limit: 6 * 1024 } as const;
 
 /** Limits of each name that are kept (store/upstream-nested-limits.ts). */
 const MAX_KEYED_LIMITS = 1000;

@@ -350,6 +350,7 @@ if (process.platform === 'linux') {
       .split('\n')
       .filter((line) => line.includes(ours) && line.includes(theirs) && line.indexOf(ours) < line.indexOf(theirs))
       .map((line) => line.trim().split(/\s+/)[5]?.slice(0, 2));
-    expect(timers).toEqual(['02']); // proc(5): 02 is the keep-alive timer
+    // proc(5): 02 is the keep-alive timer. The kernel may list a connection twice if others end while it writes the table.
+    expect(new Set(timers)).toEqual(new Set(['02']));
   });
 }

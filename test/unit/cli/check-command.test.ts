@@ -259,7 +259,7 @@ describe('the worst cases', () => {
 
   test('counts per-client limits if there are any', () => {
     expect(linesOf('rateLimit: {scope: client}')).toContain(
-      '489MiB: 100000 limits of single clients or credentials, about 5KiB each',
+      '586MiB: 100000 limits of single clients or credentials, about 6KiB each',
     );
     expect(find(linesOf('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 16KiB each');
   });
