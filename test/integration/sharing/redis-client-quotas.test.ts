@@ -73,6 +73,22 @@ describe.each(PERIODS)('in a period of kind $kind', (period) => {
     expect((await other.call({ want: 1 }))?.granted).toBe(1);
   });
 
+  test('withholds what was leased in the millisecond of the reset', async () => {
+    const redis = await startRedis();
+    // Both calls are handled in one millisecond, except at times.
+    for (let round = 0; round < 5; round += 1) {
+      const settings = { ...settingsOf(period), name: `class:partners/client/${round}` };
+      const one = await connect(redis, 'one', settings);
+      const other = await connect(redis, 'other', settings);
+      const [before] = await Promise.all([one.call({ want: 5 }), one.inspection.reset('a')]);
+      expect(before?.granted).toBe(5);
+      await other.call({ overdrawn: 95 });
+      expect((await other.call({ want: 1 }))?.granted).toBe(0);
+      await one.call({ since: before?.since });
+      expect((await other.call({ want: 1 }))?.granted).toBe(1);
+    }
+  });
+
   test('stays in effect when Redis loses its data, as long as a replica has called since', async () => {
     const redis = await startRedis();
     const settings = settingsOf(period);

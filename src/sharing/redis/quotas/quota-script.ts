@@ -89,6 +89,9 @@ local function clear(from)
   used, resetAt, begunAt, since = 0, from, from, math.max(since, from)
   h['lw'], h['lu'], h['lc'] = nil, nil, nil
   if kind == 'rolling' then parts = {{since, 0}} end
+  for f, v in pairs(h) do
+    if string.sub(f, 1, 2) == 'm:' then h[f] = string.gsub(v, '^(%S+) %-?(%S+) ', '%1 -%2 ') end
+  end
 end
 
 local isCleared = knownReset > resetAt and knownReset <= at
