@@ -152,7 +152,7 @@ upstreams: {till: {url: "${upstream.url}", accounts: [{name: main, value: "Beare
 
   test('shows and forgets keys that replicas share over Redis, and says when Redis does not respond', async () => {
     const redis = await startRedis();
-    const { tidegate, pay, idOf } = await start(`state: {store: redis, url: "${redis.url}"}`);
+    const { tidegate, pay, idOf } = await start(`state: {store: redis, url: "${redis.url}", timeout: 240ms}`);
     await pay('paid-1');
     await pay('lost-1');
     await pay('lost-2');

@@ -27,7 +27,7 @@ test(
       [0, 1].map(() =>
         startTidegate(`
 secret: a-secret-of-the-tests-0123456789abcdef
-state: {store: redis, url: "${sentinel.url}"}
+state: {store: redis, url: "${sentinel.url}", timeout: 240ms}
 upstreams: {shop: {url: "${shop.url}"}}
 routes: [{path: /hooks, upstream: shop, deliver: {eventId: {json: id}, schedule: {delays: [${delays}]}}}]
 `),

@@ -161,7 +161,7 @@ test(
       const gate = await startWorkers(`
 workers: ${workers}
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 upstreams:
   till: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s, retry: {attempts: 1}, idempotency: {ttl: 1h, concurrent: refuse}}
 `);

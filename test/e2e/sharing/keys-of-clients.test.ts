@@ -97,7 +97,7 @@ test(
   async () => {
     const { provider, start, payAll } = await setUp();
     const redis = await startRedis();
-    const state = `state: {store: redis, url: "${redis.url}"}`;
+    const state = `state: {store: redis, url: "${redis.url}", timeout: 240ms}`;
     const [one, other] = [await start(state), await start(state)];
     expect(await payAll(one, 3)).toEqual(CHARGES);
     expect(await payAll(other, 3)).toEqual(CHARGES);
@@ -113,7 +113,7 @@ test(
   async () => {
     const { provider, start, pay } = await setUp();
     const redis = await startRedis();
-    const state = `state: {store: redis, url: "${redis.url}"}`;
+    const state = `state: {store: redis, url: "${redis.url}", timeout: 240ms}`;
     const [shared, separate] = [await start(state, 'shared'), await start(state, 'client')];
     expect(await pay(shared, 'alice')).toEqual([200, 'ch_1']);
     expect(await pay(separate, 'alice')).toEqual([200, 'ch_1']);

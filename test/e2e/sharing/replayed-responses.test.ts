@@ -48,7 +48,7 @@ describe('a repeat gets the first response', () => {
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 secret: a secret of at least thirty-two characters
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 upstreams: {api: {url: "${upstream.url}", timeout: 60s, ${IDEMPOTENCY}}}
 `),
         ]);

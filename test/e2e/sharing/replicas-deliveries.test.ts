@@ -27,7 +27,7 @@ function replicaConfig(port: number, redis: string, shop: string): string {
 listen: 127.0.0.1:${port}
 admin: 127.0.0.1:0
 secret: a-secret-of-the-tests-0123456789abcdef
-state: {store: redis, url: "${redis}"}
+state: {store: redis, url: "${redis}", timeout: 240ms}
 limits: {overload: {eventLoopDelay: 1h}}
 upstreams: {shop: {url: "${shop}"}}
 routes:

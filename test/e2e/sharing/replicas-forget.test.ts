@@ -20,7 +20,7 @@ test(
     const start = async () => {
       const gate = await startWorkers(`
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 upstreams:
   till: {url: "${upstream.url}", timeout: 120s, perTryTimeout: 120s, retry: {attempts: 1}, idempotency: {ttl: 1h}}
 `);

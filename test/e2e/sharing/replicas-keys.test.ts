@@ -26,7 +26,7 @@ async function startReplica(redis: string, upstream: string, more = '}'): Promis
     writeConfigFile(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
-state: {store: redis, url: "${redis}"}
+state: {store: redis, url: "${redis}", timeout: 240ms}
 upstreams: {api: ${upstream}, ${more}
 `),
   ]);

@@ -31,7 +31,7 @@ test(
   async () => {
     const redis = await startRedis();
     const upstream = await startHttpUpstream((_n, response) => response.end());
-    const yaml = `state: {store: redis, url: "${redis.url}"}
+    const yaml = `state: {store: redis, url: "${redis.url}", timeout: 240ms}
 upstreams: {api: {url: "${upstream.url}", quotas: [{limit: ${LIMIT}, per: rolling 24h}]}}`;
     // The second is two replicas itself.
     const [first, second, third] = await Promise.all(

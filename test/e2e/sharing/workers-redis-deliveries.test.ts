@@ -20,7 +20,7 @@ async function start(upstream: string, route: string): Promise<Workers> {
 workers: 2
 admin: {listen: "127.0.0.1:0", token: ${TOKEN}}
 secret: a-secret-of-the-tests-0123456789abcdef
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 upstreams: {shop: {url: "${upstream}", timeout: 1h, perTryTimeout: 1h, idempotency: {ttl: 24h}}}
 routes: [{path: /hooks, upstream: shop, ${route}}]
 `);

@@ -18,7 +18,7 @@ const STATES = {
     atEnd(() => rmSync(folder, { recursive: true, force: true }));
     return Promise.resolve(`{store: sqlite, file: ${join(folder, 'state.db')}}`);
   },
-  Redis: async () => `{store: redis, url: "${(await startRedis()).url}"}`,
+  Redis: async () => `{store: redis, url: "${(await startRedis()).url}", timeout: 240ms}`,
 };
 
 test.each(['SQLite', 'Redis'] as const)(

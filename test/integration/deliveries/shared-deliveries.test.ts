@@ -8,7 +8,7 @@ import { startHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 function startReplica({ url }: RedisServer, shop: string): Promise<Tidegate> {
   return startTidegate(`
 secret: a-secret-of-the-tests-0123456789abcdef
-state: {store: redis, url: "${url}"}
+state: {store: redis, url: "${url}", timeout: 240ms}
 upstreams: {shop: {url: "${shop}"}}
 routes: [{path: /hooks, upstream: shop, deliver: {eventId: {json: id}, schedule: {delays: [1s, 1s]}, concurrency: 2}}]
 `);

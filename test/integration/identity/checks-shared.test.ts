@@ -14,7 +14,7 @@ upstreams: {api: {url: "http://127.0.0.1:9"}}
 clients: {trustedProxies: [127.0.0.1], key: ["header:x-api-key", ip]}
 check: {token: ${TOKEN}}
 secret: 0123456789abcdef0123456789abcdef
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 `);
   const [one, other] = await Promise.all([replica(), replica()]);
   const ask = async (url: string, key: string) => send(url, '/check', { headers: ['X-Api-Key', key] });

@@ -41,7 +41,7 @@ test('two replicas share the stop of an account through Redis, and give a key th
   const upstream = await startAccountUpstream({ 'of-main': reject(429, { 'Retry-After': '300' }), 'of-spare': accept });
   const yaml = `
 upstreams: {api: {url: "${upstream.url}", ${ACCOUNTS}}}
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 `;
   const [one, other] = [await startTidegate(yaml), await startTidegate(yaml)];
   expect((await send(one.url, '/')).status).toBe(200);

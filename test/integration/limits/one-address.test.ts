@@ -125,7 +125,7 @@ test('limits a quota that one path reports to several addresses to that path', a
 test.each(['workers', 'replicas'])('limits such a quota to its path across %s too', async (topology) => {
   const upstream = await startUpstreamOf(odd);
   const redis = topology === 'replicas' ? await startRedis() : undefined;
-  const shared = redis === undefined ? 'workers: 2' : `state: {store: redis, url: "${redis.url}"}`;
+  const shared = redis === undefined ? 'workers: 2' : `state: {store: redis, url: "${redis.url}", timeout: 240ms}`;
   const yaml = `${shared}\n${configFor(upstream.url)}`;
   const gates =
     redis === undefined ? [await startWorkers(yaml)] : [await startTidegate(yaml), await startTidegate(yaml)];
@@ -166,7 +166,7 @@ test('holds no others across workers', async () => {
 test('holds no others across replicas that share their limits', async () => {
   const upstream = await startUpstreamOf(quotasByKey());
   const redis = await startRedis();
-  const yaml = `state: {store: redis, url: "${redis.url}"}\n${configFor(upstream.url)}`;
+  const yaml = `state: {store: redis, url: "${redis.url}", timeout: 240ms}\n${configFor(upstream.url)}`;
   const gates = [await startTidegate(yaml), await startTidegate(yaml)];
   let turn = 0;
   const ask = async (key: string, address: string): Promise<Received> => {

@@ -80,7 +80,7 @@ test(
 
 async function startReplicas(redis: { readonly url: string }, upstream: AccountUpstream, interval: string) {
   const start = (): Promise<Tidegate> =>
-    startTidegate(`state: {store: redis, url: "${redis.url}"}${upstreamOf(upstream, interval)}`);
+    startTidegate(`state: {store: redis, url: "${redis.url}", timeout: 240ms}${upstreamOf(upstream, interval)}`);
   const [first, second] = [await start(), await start()];
   const whenAll = (replicas: readonly Tidegate[], isQuarantined: boolean): Promise<unknown> =>
     eventually(
@@ -135,7 +135,7 @@ test(
     const redis = await startRedis();
     const upstream = await startAccountUpstream({ 'of-main': reject(401), 'of-spare': accept });
     const yaml = (account: string): string =>
-      `state: {store: redis, url: "${redis.url}"}${upstreamOf(upstream, '10m').replaceAll('main', account)}`;
+      `state: {store: redis, url: "${redis.url}", timeout: 240ms}${upstreamOf(upstream, '10m').replaceAll('main', account)}`;
     const first = await startTidegate(yaml('main'));
     for (let i = 0; i < 3; i += 1) expect(await ask(first.url, 'one')).toBe(401);
     const client = redis.client();

@@ -55,7 +55,7 @@ upstreams:
   told: {url: "${told.url}"}
 routes: [{path: /, upstream: hidden}, {path: "/told.", upstream: told}]
 clients: {key: [header:x-api-key], names: {shop: [shop-*]}}
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 `);
   prometheus.watch('tidegate', gate.adminUrl);
   const request = () => ({ method: 'GET', path: '/told.' }) as const;

@@ -399,7 +399,7 @@ test('pins only this process where replicas share a limit through Redis, and rep
   const redis = await startRedis();
   const upstream = await startUpstream();
   const proxy = await startTidegate(
-    `${ADMIN}state: {store: redis, url: "${redis.url}"}\nupstreams: {till: {url: "${upstream.url}", queue: {maxWait: 3s}}}\n`,
+    `${ADMIN}state: {store: redis, url: "${redis.url}", timeout: 240ms}\nupstreams: {till: {url: "${upstream.url}", queue: {maxWait: 3s}}}\n`,
   );
   const api = await openAdminApi(proxy.adminUrl ?? '');
   const answer = (await api.post('/api/upstreams/till/pin?rate=20/s')).json();

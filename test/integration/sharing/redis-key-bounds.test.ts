@@ -301,7 +301,7 @@ test('keeps an unresolved write for a year, and an answered one until a day afte
     else response.end('paid');
   });
   const gate = await startTidegate(`
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, idempotency: {ttl: 1h}}}
 `);
   const pay = (key: string) => send(gate.url, '/pay', { method: 'POST', body: key, headers: ['Idempotency-Key', key] });

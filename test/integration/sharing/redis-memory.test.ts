@@ -18,7 +18,7 @@ upstreams:
     limits: [{name: endpoint, match: {path: ["/two/{resource}"]}, initialRate: 100/s}]
 routes: [{path: /two, upstream: two}, {path: /, upstream: one}]
 clients: {key: ["header:x-api-key", ip]}
-state: {store: redis, url: "${redis.url}"}
+state: {store: redis, url: "${redis.url}", timeout: 240ms}
 `);
   const names = Array.from({ length: 40 }, (_, i) => `invented-${i}`);
   for (const name of names) {

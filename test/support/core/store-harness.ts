@@ -161,7 +161,7 @@ async function openRedisHarness(
   upstream: UpstreamSettings,
   options: Partial<MemoryStoreOptions>,
 ): Promise<StoreHarness> {
-  const yaml = `state: {store: redis, url: "${url}"}\nupstreams: {up: {url: "http://127.0.0.1:1"}}\n`;
+  const yaml = `state: {store: redis, url: "${url}", timeout: 240ms}\nupstreams: {up: {url: "http://127.0.0.1:1"}}\n`;
   const loaded = loadConfig(yaml, 'test.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes' || loaded.config.state.store !== 'redis') throw new Error('no Redis is configured');
   const shared = await shareOverRedis(loaded.config.state, {
