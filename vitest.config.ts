@@ -4,6 +4,11 @@ import { LongestFirst } from './test/setup/longest-first.ts';
 const EXCLUDED = ['test/bench/**'];
 const SEED = 'test/setup/property-seed.ts';
 const APART = 'test/setup/tests-apart.ts';
+/**
+ * For files that share a process: one that leaves something open fails. To load the modules once for many files saves a third of the
+ * processor time.
+ */
+const RELEASED = [APART, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'];
 /** Fast, and without sockets and child processes, which test/setup/no-sockets.ts refuses. Slower ones are in test/slow. */
 const UNIT = ['test/{unit,property}/**/*.test.ts'];
 /** They need modes of files or symbolic links, or remove a database that is open, which Windows refuses. */
@@ -39,7 +44,7 @@ const PROGRAM = ['test/!(unit|property|slow|integration|browser)/**/*.test.ts'];
 
 /**
  * The groups run one after the other, because they keep the processors busy to different degrees: a simulation always, a file with
- * sockets a fifth of its time, one with processes half of it. Each has as many files at a time as two processors can serve in time.
+ * sockets a seventh of its time, one with processes a quarter. Each has as many files at a time as keep two processors busy.
  */
 const GROUPS = { computing: 0, sockets: 1, processes: 2, alone: 3 };
 
@@ -78,10 +83,9 @@ export default defineConfig({
           name: 'integration',
           include: INTEGRATION,
           exclude: OWN_PROCESS,
-          setupFiles: [SEED, APART, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
-          // To load the modules once saves a third of the processor time. A file that leaves something open fails.
+          setupFiles: [SEED, ...RELEASED],
           isolate: false,
-          maxWorkers: 4,
+          maxWorkers: 10,
           sequence: { groupOrder: GROUPS.sockets },
         },
       },
@@ -91,7 +95,7 @@ export default defineConfig({
           name: 'memory',
           include: OWN_PROCESS,
           setupFiles: [APART],
-          maxWorkers: 3,
+          maxWorkers: 6,
           sequence: { groupOrder: GROUPS.processes },
         },
       },
@@ -101,8 +105,9 @@ export default defineConfig({
           name: 'together',
           include: PROGRAM,
           exclude: [...EXCLUDED, ...ALONE],
-          setupFiles: [APART],
-          maxWorkers: 3,
+          setupFiles: RELEASED,
+          isolate: false,
+          maxWorkers: 6,
           sequence: { groupOrder: GROUPS.processes },
         },
       },
@@ -111,10 +116,9 @@ export default defineConfig({
         test: {
           name: 'page',
           include: PAGE,
-          setupFiles: [APART, 'test/setup/globals-restored.ts', 'test/setup/resources-released.ts'],
-          // To load the modules once saves processor time. A file that leaves something open fails.
+          setupFiles: RELEASED,
           isolate: false,
-          maxWorkers: 3,
+          maxWorkers: 6,
           sequence: { groupOrder: GROUPS.processes },
         },
       },
@@ -124,13 +128,14 @@ export default defineConfig({
           name: 'alone',
           include: ALONE,
           exclude: EXCLUDED,
-          setupFiles: [APART],
-          maxWorkers: 3,
+          setupFiles: RELEASED,
+          isolate: false,
+          maxWorkers: 4,
           sequence: { groupOrder: GROUPS.alone },
         },
       },
     ],
-    // Each other file in a process of its own: sockets, timers and signal handlers of one never reach another.
+    // Unless a project says otherwise, each file has a process of its own.
     pool: 'forks',
     isolate: true,
     retry: 0,

@@ -51,6 +51,8 @@ async function testGroup(name: string, { mutate, tests }: MutationGroup): Promis
     concurrency: 1,
     tempDirName: join(FOLDER, 'sandbox'),
     cleanTempDir: 'always',
+    // Other checks may write them while Stryker copies the project.
+    ignorePatterns: ['dist', 'docs/.vitepress/cache', 'docs/.vitepress/dist'],
     // Stryker reads it with the API of TypeScript 6. In the sandbox it holds as it is.
     tsconfigFile: 'none',
     // A machine with other work must not count as a mutant that runs forever. Most of those are found by their count of hits.
