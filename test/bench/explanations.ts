@@ -65,6 +65,8 @@ class Immediate implements ExchangeEffects, ObservedExchange {
     this.drive.onBodyRead(true);
   }
 
+  join(): void {}
+  leave(): void {}
   claim(): void {
     this.drive.onClaimed(undefined);
   }

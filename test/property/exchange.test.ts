@@ -77,6 +77,10 @@ function answerTo(step: ExchangeStep, world: Random, at: number): StepResult {
   switch (step.do) {
     case 'body':
       return goes ? { kind: 'gone', at } : { kind: 'body', replayable: world() < 0.8, at };
+    case 'join':
+      if (goes) return { kind: 'gone', at };
+      if (world() < 0.1) return { kind: 'refused', why: 'draining', retryAfterMs: 1000, at };
+      return { kind: 'joined', hasResponse: world() < 0.5, at };
     case 'claim':
       if (goes) return { kind: 'gone', at };
       if (world() < 0.1) {

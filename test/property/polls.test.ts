@@ -84,6 +84,8 @@ function answerTo(step: ExchangeStep, world: Random, now: Millis): StepResult {
   switch (step.do) {
     case 'body':
       return { kind: 'body', replayable: true, at: now };
+    case 'join':
+      return { kind: 'joined', hasResponse: false, at: now };
     case 'admit':
       if (world() < 0.03) return { kind: 'refused', why: 'over_share', retryAfterMs: 5000 * world(), at: now };
       return { kind: 'admitted', at: now + (world() < 0.2 ? 400 * world() : 0) };

@@ -109,11 +109,20 @@ export interface PlanOptions extends Pick<PolicyConfig, 'timeout' | 'perTryTimeo
   readonly replaysErrors?: boolean | undefined;
   readonly sharesKeys?: boolean;
   readonly concurrentWrites?: boolean;
+  readonly coalesces?: boolean;
 }
 
 export function compilePlan(
   retry: RetryConfig,
-  { timeout, perTryTimeout, claims = false, replaysErrors, sharesKeys = false, concurrentWrites = false }: PlanOptions,
+  {
+    timeout,
+    perTryTimeout,
+    claims = false,
+    replaysErrors,
+    sharesKeys = false,
+    concurrentWrites = false,
+    coalesces = false,
+  }: PlanOptions,
   mode: EnforcementMode = 'enforce',
 ): RoutePolicy {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
@@ -126,6 +135,7 @@ export function compilePlan(
     timeout,
     perTryTimeout,
     claims,
+    coalesces,
     retry: {
       retryOn: compileRetryOn(retry.retryOn),
       attempts: retry.attempts,

@@ -172,6 +172,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     concurrentWrites: target.idempotency?.concurrent === 'pass',
     timeout: route.timeout ?? upstream.timeout,
     perTryTimeout: route.perTryTimeout ?? upstream.perTryTimeout,
+    coalesces: mode === 'enforce' && route.coalesce !== undefined && route.coalesce !== false,
   };
   const poll = compilePoll(route.poll);
   const policyByClass = new Map<string, RoutePolicy>();
@@ -195,6 +196,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     asyncWrites: compileAsyncWrites(route.async),
     verify: compileVerify(route.verify),
     stickyAccount: route.stickyAccount === true,
+    coalescing: route.coalesce === 'client' ? 'client' : 'credentials',
     costs: compileCosts(config, upstream, route),
     replayLimit: route.deliver?.maxBody ?? retry.replayLimit,
     replaySafetyOf: compileReplaySafety(retry),

@@ -78,6 +78,7 @@ export interface PartialRoute
     | 'auth'
     | 'check'
     | 'stickyAccount'
+    | 'coalesce'
     | 'cost'
     | 'upstream'
     | 'timeout'
@@ -192,6 +193,7 @@ function parsePartialRoute(written: unknown): PartialRoute {
     match: parseIfValid(RouteMatch, written),
     auth: parseIfValid(RouteShape.shape.auth, valueAt(written, ['auth'])),
     check: parseIfValid(RouteShape.shape.check, valueAt(written, ['check'])),
+    coalesce: parseIfValid(RouteShape.shape.coalesce, valueAt(written, ['coalesce'])),
     stickyAccount: parseIfValid(RouteShape.shape.stickyAccount, valueAt(written, ['stickyAccount'])),
     cost: parseIfValid(RouteShape.shape.cost, valueAt(written, ['cost'])),
     upstream: parseIfValid(RouteShape.shape.upstream, valueAt(written, ['upstream'])),

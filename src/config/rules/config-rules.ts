@@ -17,6 +17,7 @@ import { checkIdempotency } from './idempotency-rules.ts';
 import { checkNestedLimits } from './nested-limit-rules.ts';
 import { checkRateBounds } from './rate-bound-rules.ts';
 import { checkCertificatePair } from './certificate-pair-rule.ts';
+import { checkCoalescing } from './coalesce-rules.ts';
 import { checkPolls } from './poll-rules.ts';
 import { checkClientQuotas, checkQuotas, checkQuotaTopology } from './quota-rules.ts';
 import { checkRetries } from './retry-rules.ts';
@@ -47,6 +48,7 @@ export function* checkConfigRules(draft: PartialConfig, isWritten: IsWritten): G
   yield* checkExternalAuthorization(draft, isWritten);
   yield* checkRetries(draft);
   yield* checkPolls(draft);
+  yield* checkCoalescing(draft);
   yield* checkCors(draft);
   yield* checkDeliveries(draft, isWritten);
   yield* checkAsyncWrites(draft, isWritten);

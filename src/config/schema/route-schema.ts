@@ -45,6 +45,12 @@ export const RouteSchema = z.strictObject({
   cost: CostSchema.optional().describe(
     'What a request of the route costs at rateLimit of its upstream: overrides rateLimit.cost (docs/costs.md).',
   ),
+  coalesce: z
+    .union([z.boolean(), z.literal('client')])
+    .optional()
+    .describe(
+      'Send equal GET and HEAD requests that wait at the same time once: true: those with the same credentials; client: those of one client (docs/coalescing.md).',
+    ),
   stickyAccount: z
     .boolean()
     .optional()

@@ -8,6 +8,8 @@ export type RequestOutcome =
   | 'recovered'
   /** The kept response to an earlier request with the same idempotency key. */
   | 'replayed'
+  /** The response to an equal read that was sent at the same time. */
+  | 'coalesced'
   /** A check allowed the request, and the ingress sends it. */
   | 'checked'
   /** Stored, to be delivered later. */

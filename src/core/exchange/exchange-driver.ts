@@ -10,9 +10,9 @@ import type { Clock, Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { AttemptOutcome } from './attempt-outcome.ts';
 import type { ClientWait } from './client-wait.ts';
-import type { ExchangeEffects } from './effects.ts';
+import { beginStep, type ExchangeEffects } from './effects.ts';
 import type { ExchangeDriverOptions } from './exchange-driver-options.ts';
-import { PHASES, type ExchangePhase } from './exchange-phase.ts';
+import { PHASE_OF_STEP, PHASES, type ExchangePhase } from './exchange-phase.ts';
 import { ExchangeReporter } from './exchange-reporter.ts';
 import type { ExchangeVerdict } from './exchange-verdict.ts';
 import { RetryWaits } from './retry-waits.ts';
@@ -88,6 +88,13 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'unclaimed', why, mayHaveTakenEffect, at: now });
   }
 
+  onJoined(hasResponse: boolean, hasWaited: boolean): void {
+    if (this.#phase.name !== 'joining') return;
+    const now = this.#clock.now();
+    if (hasWaited) this.queued += this.#reporter.onJoined(this.#phaseSince, hasResponse, now);
+    this.#resume({ kind: 'joined', hasResponse, at: now });
+  }
+
   onKeyKnown(record: KeyRecord | undefined): void {
     if (this.#phase.name === 'looking') this.#resume({ kind: 'known', record, at: this.#clock.now() });
   }
@@ -136,6 +143,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     }
     wait?.onDisconnected(now);
     if (name === 'asleep') this.#effects.cancelSleep();
+    else if (name === 'joining') this.#effects.leave();
     else if (name !== 'claiming') this.#gate.cancel(this.ticket, now);
     this.#resume({ kind: 'gone', at: now });
   }
@@ -153,9 +161,11 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   /** The proxy shuts down now: no queued request is admitted any more, and no key is granted. */
   expireDrain(): void {
     if (this.#phase.name === 'claiming') return this.#effects.stopClaim();
-    if (this.#phase.name !== 'queued') return;
+    const { name } = this.#phase;
+    if (name !== 'queued' && name !== 'joining') return;
     const now = this.#clock.now();
-    this.#gate.cancel(this.ticket, now);
+    if (name === 'joining') this.#effects.leave();
+    else this.#gate.cancel(this.ticket, now);
     this.#reporter.recordStep({ what: 'draining', at: now });
     this.#resume({ kind: 'refused', why: 'draining', retryAfterMs: 1000, at: now });
   }
@@ -173,34 +183,24 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   #handle(iteration: IteratorResult<ExchangeStep, ExchangeVerdict>): void {
     if (iteration.done === true) return this.#finish(iteration.value);
     const step = iteration.value;
+    const phase = PHASE_OF_STEP[step.do];
+    if (phase !== undefined) this.#enterPhase(phase);
     switch (step.do) {
-      case 'body':
-        this.#enterPhase(PHASES.body);
-        return this.#effects.readBody();
-      case 'claim':
-        this.#enterPhase(PHASES.claiming);
-        return this.#effects.claim(step.deadline);
       case 'admit':
         return this.#admit(step.deadline, step.clientTimeout);
-      case 'look':
-        this.#enterPhase(PHASES.looking);
-        return this.#effects.lookUpKey();
       case 'send':
         this.#waits.onSent();
         this.#gate.onSent(this.ticket, this.#enterPhase(PHASES.sending));
         this.#reporter.onSend(step.attempt);
         return this.#effects.send(step);
-      case 'grant': {
-        const at = this.#clock.now();
-        this.#gate.onGranted(this.ticket, at);
-        return this.#resume({ kind: 'granted', at });
-      }
+      case 'grant':
       case 'reserve':
-        return this.#resume(this.#waits.reserveRetry(step, this.#clock.now()));
       case 'poll':
-        return this.#resume(this.#waits.reservePoll(step, this.#clock.now()));
+        return this.#resume(this.#waits.answer(step, this.#clock.now()));
       case 'wait':
         return this.#wait(step.ms);
+      default:
+        return beginStep(step, this.#effects);
     }
   }
 

@@ -97,6 +97,8 @@ export type TraceStep =
       readonly waited: Millis;
       readonly why: KeyRefusalReason | ClaimRefusalReason | undefined;
     }
+  /** The request waited for the response to an equal read. */
+  | { readonly what: 'joined'; readonly at: Millis; readonly waited: Millis; readonly hasResponse: boolean }
   /** The request did not pass at once; in observe mode: it would not have. */
   | {
       readonly what: 'decided';
@@ -160,7 +162,11 @@ export type TraceStep =
       readonly why: FallbackReason;
     }
   /** The client disconnected, or its request could not be read to the end: its record has the cause. */
-  | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'claim' | 'queue' | 'attempt' | 'wait' }
+  | {
+      readonly what: 'gone';
+      readonly at: Millis;
+      readonly during: 'body' | 'claim' | 'join' | 'queue' | 'attempt' | 'wait';
+    }
   /** The proxy shuts down before the end of a wait. */
   | { readonly what: 'draining'; readonly at: Millis };
 

@@ -58,6 +58,13 @@ export class ExchangeReporter<E extends ExchangeEffects> {
     return waited;
   }
 
+  /** The request has waited for an equal read. @returns for how long */
+  onJoined(since: Millis, hasResponse: boolean, at: Millis): Millis {
+    const waited = at - since;
+    this.recordStep({ what: 'joined', at, waited, hasResponse });
+    return waited;
+  }
+
   /** The gate's decision on an arrival or a retry; undefined: queued. */
   onGateDecision(gate: DecisionExplainer, admission: AdmissionResult | undefined, at: Millis): void {
     if (this.#observer !== undefined) this.recordStep(buildDecisionStep(gate, this.#ticket, admission, at));

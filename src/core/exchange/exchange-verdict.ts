@@ -27,6 +27,8 @@ export type ExchangeVerdict = {
   | { readonly kind: 'refuse'; readonly why: PointlessRefusal; readonly retryAfterMs: undefined }
   /** Send the response that is kept for this write. `unknown`: no client has it yet, so the outcome is unknown if it cannot be sent. */
   | { readonly kind: 'replay'; readonly unknown: boolean }
+  /** Send the response to an equal read. */
+  | { readonly kind: 'share' }
   /** The proxy's own 502 or 504: the upstream was unreachable, or a request without effect got no response. */
   | { readonly kind: 'fail'; readonly reason: ErrorReason }
   /**

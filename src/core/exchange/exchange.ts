@@ -2,19 +2,21 @@
  * The life of a request, as one pure generator. It yields steps and receives their results; it uses no clock, socket or
  * timer. The proxy runs it over sockets, the simulator in virtual time. The gate applies and updates the limits.
  *
- *     body ─► claim ─► admit ─► send ─► settled? ──yes──► forward
- *                │      ▲  │              │ no
- *                │ wait │  └─► refuse     ▼
- *                ▼      └──────────── reserve ──no──► forward the response in hand, or report an unknown outcome
- *       refuse, or replay a kept response
+ *     body ─► claim ─► join ─► admit ─► send ─► settled? ──yes──► forward
+ *               │        │      ▲  │              │ no
+ *               │        │ wait │  └─► refuse     ▼
+ *               │        │      └──────────── reserve ──no──► forward the response in hand, or report an unknown outcome
+ *               │        └─► send the response to an equal read
+ *               └─► refuse, or replay a kept response
  *
  * - Only a write with an idempotency key claims it: one request at a time holds a key.
+ * - Only a read of a route that coalesces joins others. It never gets a response to a request that was sent before it arrived.
  * - With `Expect: 100-continue` the body is read after admission, so a refusal costs no upload.
  * - A retry is reserved while the response before it is still in hand: neither forwarded nor discarded. If the retry cannot be
  *   sent before the deadline, that response is forwarded.
  * - A write whose connection is ready so late that another process may have its key is not sent. It is admitted, and its key is
  *   looked up, again.
- * - In observe mode every request is admitted and no key is claimed. A retry that could be reserved is reported, not made.
+ * - In observe mode every request is admitted, no key is claimed and no read is joined. A retry that could be reserved is reported, not made.
  */
 import { chooseRetry } from '../retry/choose-retry.ts';
 import type { Millis, Random } from '../scalars.ts';
@@ -67,6 +69,13 @@ export function* exchange(
     const repeated = concludeRepeat(state, response);
     if (repeated !== undefined) return repeated;
     if (at > state.keyValidUntil()) return yield* concludeExpiredKey(state);
+  }
+
+  if (policy.coalesces === true && isRead(facts)) {
+    const joined = yield { do: 'join', deadline: state.sendBy() };
+    if (joined.kind === 'gone') return clientGone(state);
+    if (joined.kind === 'refused') return yield* refuse(state, joined.why, joined.retryAfterMs);
+    if (expectResult('joined', joined).hasResponse) return { kind: 'share', attempts: 0, retryOutcome: undefined };
   }
 
   for (;;) {
@@ -137,6 +146,11 @@ export function* exchange(
     }
     expectResult('waited', wait);
   }
+}
+
+/** Its response is the same for all who send it at the same time: unlike that of a POST that only reads, it depends on the head alone. */
+function isRead({ method, expectsContinue }: RequestFacts): boolean {
+  return (method === 'GET' || method === 'HEAD') && !expectsContinue;
 }
 
 /** Request timeout, too early. */

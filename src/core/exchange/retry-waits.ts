@@ -9,9 +9,9 @@ import type { PollStopReason } from './exchange-observer.ts';
 import type { ExchangeReporter } from './exchange-reporter.ts';
 import type { ExchangeVerdict } from './exchange-verdict.ts';
 import { PollSession } from './poll-session.ts';
-import type { PollStep, ReservationDenied, Reserved, ReserveStep } from './steps.ts';
+import type { Granted, GrantStep, PollStep, ReservationDenied, Reserved, ReserveStep } from './steps.ts';
 
-/** The waits of one exchange, before a retry or a poll: whether a wait may begin, and what it reserves until the send. */
+/** What an exchange may do at once; and its waits, before a retry or a poll: whether one may begin, and what it reserves until the send. */
 export class RetryWaits<E extends ExchangeEffects> {
   readonly #gate: ExchangeGate;
   readonly #ticket: Ticket;
@@ -29,8 +29,16 @@ export class RetryWaits<E extends ExchangeEffects> {
     this.#pollSession = pollWait === undefined ? undefined : new PollSession(pollWait);
   }
 
+  /** Answers a step that needs no wait. */
+  answer(step: GrantStep | PollStep | ReserveStep, now: Millis): Granted | Reserved | ReservationDenied {
+    if (step.do === 'reserve') return this.#reserveRetry(step, now);
+    if (step.do === 'poll') return this.#reservePoll(step, now);
+    this.#gate.onGranted(this.#ticket, now);
+    return { kind: 'granted', at: now };
+  }
+
   /** May the retry begin? Takes what it needs if so. */
-  reserveRetry(step: ReserveStep, now: Millis): Reserved | ReservationDenied {
+  #reserveRetry(step: ReserveStep, now: Millis): Reserved | ReservationDenied {
     const { retry, deadline } = step;
     const why =
       now + retry.delay > this.#drainDeadline
@@ -43,7 +51,7 @@ export class RetryWaits<E extends ExchangeEffects> {
   }
 
   /** May the poll begin? */
-  reservePoll(step: PollStep, now: Millis): Reserved | ReservationDenied {
+  #reservePoll(step: PollStep, now: Millis): Reserved | ReservationDenied {
     const why = this.#findPollStop(step, now);
     this.#reporter.onPollDecision(step, why, now);
     return why === undefined ? { kind: 'reserved', at: now } : { kind: 'denied', why: 'deadline', at: now };

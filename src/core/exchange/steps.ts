@@ -16,6 +16,8 @@ export type ExchangeStep =
   | { readonly do: 'body' }
   /** Hold the idempotency key until the exchange ends, so that no other request can use it; wait for it if configured. */
   | { readonly do: 'claim'; readonly deadline: Millis }
+  /** Wait for the response to an equal read, if there is one that is not sent yet; see `InFlightReads`. */
+  | { readonly do: 'join'; readonly deadline: Millis }
   /** Read what is recorded of the write by now. */
   | { readonly do: 'look' }
   /** Ask the gate for a token of every limit of this request. */
@@ -23,10 +25,14 @@ export type ExchangeStep =
   | SendStep
   | ReserveStep
   | PollStep
-  /** A check: the ingress sends the request. Count it as sent and forget it. */
-  | { readonly do: 'grant' }
+  | GrantStep
   /** Discard the response in hand, and sleep. */
   | { readonly do: 'wait'; readonly ms: Millis };
+
+/** A check: the ingress sends the request. Count it as sent and forget it. */
+export interface GrantStep {
+  readonly do: 'grant';
+}
 
 export interface SendStep {
   readonly do: 'send';
@@ -66,6 +72,7 @@ export type StepResult =
   | BodyReadResult
   | KeyClaimed
   | KeyClaimRefused
+  | ReadJoined
   | KeyLookupResult
   | Admitted
   | AdmissionRefused
@@ -99,6 +106,12 @@ export interface KeyClaimRefused {
   readonly why: ClaimRefusalReason;
   /** The write may have taken effect through the request that holds the key. */
   readonly mayHaveTakenEffect: boolean;
+  readonly at: Millis;
+}
+export interface ReadJoined {
+  readonly kind: 'joined';
+  /** The response to an equal read is that of this request; otherwise it is sent itself. */
+  readonly hasResponse: boolean;
   readonly at: Millis;
 }
 export interface KeyLookupResult {
@@ -167,6 +180,8 @@ export interface RoutePolicy {
   readonly mode?: EnforcementMode;
   /** Whether a write with an idempotency key claims it before it is sent. */
   readonly claims?: boolean;
+  /** Whether equal reads that wait at the same time are sent once. */
+  readonly coalesces?: boolean;
   /** Absent: nothing is polled. */
   readonly poll?: PollPolicy | undefined;
 }

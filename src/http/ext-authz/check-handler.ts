@@ -109,6 +109,8 @@ export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSe
   readBody(): void {}
   claim(): void {}
   stopClaim(): void {}
+  join(): void {}
+  leave(): void {}
   lookUpKey(): void {}
   send(): void {}
   cancelSend(): boolean {

@@ -13,6 +13,7 @@ import type { KeyStore } from '../../core/idempotency/key-store.ts';
 import type { KeptResponses } from '../idempotency/kept-responses.ts';
 import type { WriteDigests } from '../idempotency/write-digests.ts';
 import type { StalledClients } from '../response/stalled-clients.ts';
+import type { InFlightReads } from '../coalescing/in-flight-reads.ts';
 
 /** The keys of writes, and how they are identified. */
 export interface WriteKeys {
@@ -43,6 +44,7 @@ export interface ExchangeContext extends WriteKeys {
   readonly proto: 'http' | 'https';
   readonly isDraining: () => boolean;
   readonly polls: PollRegistry;
+  readonly reads: InFlightReads;
 }
 
 /** The context of exchanges that limits apply to. */

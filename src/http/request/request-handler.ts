@@ -6,17 +6,18 @@ import type { ExchangeEffects } from '../../core/exchange/effects.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { LastAttempt, ObservedExchange, TraceContext, TraceStep } from '../../core/exchange/exchange-observer.ts';
 import type { SendStep } from '../../core/exchange/steps.ts';
+import { JoinedRead } from '../coalescing/joined-read.ts';
 import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
 import type { FallBack } from '../fallback/fall-back.ts';
 import { endpointOfKey } from '../idempotency/endpoint-of-key.ts';
 import { finishesAlone, keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
-import { findUnresolvedByOthers } from '../idempotency/unresolved-key-check.ts';
 import { type ClientPolling, clientPollingFor } from '../response/client-polling.ts';
 import { ClientResponse } from '../response/client-response.ts';
-import { type ForwardedVerdict, forwardResponse, replayKept } from '../response/forward-verdict.ts';
-import { asUnknownOutcome, DRAINING_PROBLEM, problemForVerdict } from '../response/problem-details.ts';
+import { forwardResponse, sendKept } from '../response/forward-verdict.ts';
+import { DRAINING_PROBLEM, problemForVerdict } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
+import { reportFault } from '../response/report-fault.ts';
 import type { BodyListener } from '../server/server-request.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
 import { UpstreamCall } from '../upstream/upstream-call.ts';
@@ -37,57 +38,58 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   steps: TraceStep[] | undefined;
   trace: TraceContext | undefined;
   readonly driver: ExchangeDriver<RequestHandler>;
-  readonly #context: ExchangeContext;
-  readonly #routed: RoutedRequest;
+  readonly context: ExchangeContext;
+  readonly routed: RoutedRequest;
   readonly #facts: ReturnType<typeof factsOf>;
   readonly #onDone: OnHandlerDone;
   readonly #fallBack: FallBack | undefined;
-  readonly #response: ClientResponse;
-  readonly #call: UpstreamCall;
-  readonly #polling: ClientPolling | undefined;
+  readonly response: ClientResponse;
+  readonly call: UpstreamCall;
+  readonly polling: ClientPolling | undefined;
   #key: IdempotencyKey | undefined;
-  #claim: KeyClaim | undefined;
+  keyClaim: KeyClaim | undefined;
+  read: JoinedRead | undefined;
   #body: RequestBody | undefined;
   #sleepTimer: NodeJS.Timeout | undefined;
   /** The write is finished without its client (`onClientGone: finish`). */
   #isDetached = false;
-  #isClosed = false;
+  isClosed = false;
   #verdict: ExchangeVerdict | undefined;
   /** Why the request itself is at fault, until the client has the response. */
   #requestProblem: Problem | undefined;
 
   constructor(context: ExchangeContext, routed: RoutedRequest, onDone: OnHandlerDone, fallBack?: FallBack) {
-    this.#context = context;
-    this.#routed = routed;
+    this.context = context;
+    this.routed = routed;
     this.addressGroup = addressGroupOf(routed.client);
     this.#onDone = onDone;
     this.#fallBack = fallBack;
     this.#key = routed.key;
     this.startedAt = routed.fallback?.arrivedAt ?? arrivalOf(routed.request, context.clock);
-    this.#response = new ClientResponse(context, routed);
-    this.#call = new UpstreamCall(context, routed, this.#response, this);
-    this.#polling = clientPollingFor(context, routed, this.startedAt);
-    this.#facts = factsOf(routed, this.#polling?.maxWait);
-    this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.startedAt, this.#polling);
+    this.response = new ClientResponse(context, routed);
+    this.call = new UpstreamCall(context, routed, this.response, this);
+    this.polling = clientPollingFor(context, routed, this.startedAt);
+    this.#facts = factsOf(routed, this.polling?.maxWait);
+    this.driver = makeDriver<RequestHandler>(this, context, routed, this.#facts, this.startedAt, this.polling);
   }
 
   /** Whether the request was sent, or may still be sent, to these endpoints. */
   usesEndpoints(endpoints: Endpoints): boolean {
-    return this.#routed.route.target.endpoints === endpoints;
+    return this.routed.route.target.endpoints === endpoints;
   }
 
   start(): void {
-    const { request, response, route, fallback } = this.#routed;
-    if (fallback === undefined) announceArrival(this.#context, route, this.#key);
+    const { request, response, route, fallback } = this.routed;
+    if (fallback === undefined) announceArrival(this.context, route, this.#key);
     request.bodyListener = this;
-    response.on('close', this.#onClose);
+    response.on('close', this.onClose);
     this.driver.start(fallback !== undefined);
   }
 
   /** The rest of the request body cannot be parsed. */
   onMalformed(problem: Problem): void {
     if (!this.driver.isDone) this.abort(problem);
-    else if (!this.#call.isOver) this.#response.abort(); // the upstream responds to a request that it never has in full
+    else if (!this.call.isOver) this.response.abort(); // the upstream responds to a request that it never has in full
   }
 
   /** Responds with a problem of the request itself, from which nothing is learned about the upstream. */
@@ -106,20 +108,20 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   /** The process ends now: refuses the request if it still waits. A request that was sent ends with its connection. */
   expireDrain(): void {
     this.driver.expireDrain();
-    if (this.#call.attemptCount === 0) this.abort(DRAINING_PROBLEM);
+    if (this.call.attemptCount === 0) this.abort(DRAINING_PROBLEM);
   }
 
   describe(): ReturnType<ObservedExchange['describe']> {
-    return describeExchange(this.#routed, this.#context.proto, this.#key);
+    return describeExchange(this.routed, this.context.proto, this.#key);
   }
 
   lastAttempt(): LastAttempt {
-    return lastAttemptOf(this.driver, this.#call);
+    return lastAttemptOf(this.driver, this.call);
   }
 
   readBody(): void {
-    if (!this.#routed.request.hasBody && this.#routed.route.verify === undefined) return this.driver.onBodyRead(true);
-    this.#body = readRequestBody(this.#routed, this.#context, this.driver.ticket, {
+    if (!this.routed.request.hasBody && this.routed.route.verify === undefined) return this.driver.onBodyRead(true);
+    this.#body = readRequestBody(this.routed, this.context, this.driver.ticket, {
       onRead: (replayable, key) => {
         this.#key = key ?? this.#key;
         this.driver.onBodyRead(replayable, key !== undefined);
@@ -130,38 +132,48 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   pinnedAccount(): string | undefined {
-    return pinnedAccountOf(this.#routed, this.#key, this.#claim);
+    return pinnedAccountOf(this.routed, this.#key, this.keyClaim);
   }
 
   claim(deadline: Millis): void {
-    this.#claim ??= makeKeyClaim(this.#context, this.#routed, this.#key, this.#body, this.#response);
-    this.#claim.begin(this.driver, deadline);
+    this.keyClaim ??= makeKeyClaim(this.context, this.routed, this.#key, this.#body, this.response);
+    this.keyClaim.begin(this.driver, deadline);
   }
 
   stopClaim(): void {
-    this.#claim?.stopWaiting();
+    this.keyClaim?.stopWaiting();
+  }
+
+  join(deadline: Millis): void {
+    this.read = new JoinedRead(this.context, this.routed, this.driver);
+    this.read.begin(deadline);
+  }
+
+  leave(): void {
+    this.read?.leave();
   }
 
   lookUpKey(): void {
-    this.#claim?.lookUp((record) => this.driver.onKeyKnown(record));
+    this.keyClaim?.lookUp((record) => this.driver.onKeyKnown(record));
   }
 
   send(step: SendStep): void {
-    this.#call.start({
+    this.read?.onSent();
+    this.call.start({
       ...step,
-      ...{ body: this.#body, claim: this.#claim, key: this.#key },
-      isRepeatable: isRepeatableAnywhere(this.#routed, this.#facts, this.#key !== undefined),
-      pinnedTo: step.isPinned ? endpointOfKey(this.#claim, this.#call.endpoint, this.#routed.route.target) : undefined,
+      ...{ body: this.#body, claim: this.keyClaim, key: this.#key },
+      isRepeatable: isRepeatableAnywhere(this.routed, this.#facts, this.#key !== undefined),
+      pinnedTo: step.isPinned ? endpointOfKey(this.keyClaim, this.call.endpoint, this.routed.route.target) : undefined,
       traceHeaders: this.trace?.outgoing,
     });
   }
 
   cancelSend(): boolean {
-    return this.#call.cancel();
+    return this.call.cancel();
   }
 
   discardResponse(): void {
-    this.#call.discard();
+    this.call.discard();
   }
 
   sleep(ms: Millis): void {
@@ -173,77 +185,66 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   rearmGateTimer(): void {
-    this.#context.gateTimer.rearm();
+    this.context.gateTimer.rearm();
   }
 
   finish(verdict: ExchangeVerdict): void {
-    if (this.#fallBack?.(this.#routed, this, verdict) === true) return;
+    if (verdict.kind !== 'forward') this.read?.end(verdict.kind === 'gone');
+    if (this.#fallBack?.(this.routed, this, verdict) === true) return;
     this.#verdict = verdict;
     let isDelivered = true;
-    if (verdict.kind === 'forward') isDelivered = this.#forward(verdict);
-    else if (verdict.kind === 'replay') isDelivered = replayKept(this.#response, this.#claim, verdict.unknown);
+    if (verdict.kind === 'forward') isDelivered = forwardResponse(this, verdict);
+    else if (verdict.kind === 'replay' || verdict.kind === 'share') isDelivered = sendKept(this, verdict);
     else if (verdict.kind === 'gone') this.#respondWithProblem(verdict.unknown);
-    else this.#response.respondWith(problemForVerdict(verdict, this.#call.failure), verdict.attempts);
-    const end = keyClaimEnd(this.#routed, verdict, this.driver.outcome, isDelivered);
-    this.#call.whenWritten((mayBeWhole) => this.#claim?.release(mayBeWhole ? end : { kind: 'unknown' }));
+    else this.response.respondWith(problemForVerdict(verdict, this.call.failure), verdict.attempts);
+    const end = keyClaimEnd(this.routed, verdict, this.driver.outcome, isDelivered);
+    this.call.whenWritten((mayBeWhole) => this.keyClaim?.release(mayBeWhole ? end : { kind: 'unknown' }));
     this.#finishIfDone();
-  }
-
-  /** Returns whether the client receives it. */
-  #forward(verdict: ForwardedVerdict): boolean {
-    const parts = { call: this.#call, response: this.#response, driver: this.driver, claim: this.#claim };
-    const polling = { polling: this.#polling, context: this.#context, routed: this.#routed };
-    return forwardResponse({ ...parts, ...polling, isClosed: this.#isClosed, onClose: this.#onClose }, verdict);
   }
 
   /** Responds with the request's own problem, if it has one; once. @param unknown an attempt of its own may have taken effect */
   #respondWithProblem(unknown: boolean): void {
     const problem = this.#requestProblem;
     this.#requestProblem = undefined;
-    if (problem === undefined) return;
-    const respond = (answer: Problem): void => this.#response.respondWith(answer, this.#call.attemptCount);
-    if (unknown) return respond(asUnknownOutcome(problem, 'this_request'));
-    findUnresolvedByOthers(this.#context, this.#routed, this.#key, this.#body, this.#claim, (isUnresolved) =>
-      respond(isUnresolved ? asUnknownOutcome(problem, 'earlier_request') : problem),
-    );
+    if (problem !== undefined) reportFault(problem, unknown, this, this.#key, this.#body);
   }
 
-  readonly #onClose = (): void => {
-    this.#isClosed = true;
+  readonly onClose = (): void => {
+    this.isClosed = true;
     if (!this.driver.isDone) return this.#onClientGone();
-    const isWhole = this.#routed.response.writableFinished || this.#response.tunnelBytes !== undefined;
+    const isWhole = this.routed.response.writableFinished || this.response.tunnelBytes !== undefined;
     if (!isWhole) this.#onUndelivered();
     this.#finishIfDone();
   };
 
   #onUndelivered(): void {
     if (this.#verdict?.kind !== 'forward' && this.#verdict?.kind !== 'replay') return;
-    this.#claim?.onUndelivered();
-    this.#response.abort();
-    if (this.#verdict.kind === 'forward') this.#call.abandonBody();
+    this.keyClaim?.onUndelivered();
+    this.response.abort();
+    if (this.#verdict.kind === 'forward') this.call.abandonBody();
   }
 
   /** A keyed write whose body has arrived is finished without its client if the route says so. */
   #onClientGone(): void {
-    const isSent = this.#key !== undefined && this.#call.attemptCount > 0 && this.#body?.isIncomplete !== true;
-    if (isSent && finishesAlone(this.#routed)) {
+    const isSent = this.#key !== undefined && this.call.attemptCount > 0 && this.#body?.isIncomplete !== true;
+    if (isSent && finishesAlone(this.routed)) {
       this.#isDetached = true;
-      this.driver.clientWait?.onDetached(this.#context.clock.now());
+      this.driver.clientWait?.onDetached(this.context.clock.now());
     } else this.driver.onClientGone(true);
   }
 
   /** Nothing is in progress any more. */
   release(): void {
-    releaseRequest(this.#routed, [this.#call, this.#claim], this.#body, this.#onClose);
+    releaseRequest(this.routed, [this.call, this.keyClaim], this.#body, this.onClose);
   }
 
   /** Ends the handler once both the exchange and the response are over. */
   #finishIfDone(): void {
-    if (this.#verdict === undefined || !(this.#isClosed || this.#isDetached)) return;
+    if (this.#verdict === undefined || !(this.isClosed || this.#isDetached)) return;
     this.release();
-    const record = this.#response.toRecord(this.#verdict, timingsOf(this, this.#routed, this.#call, this.#body));
-    this.#call.whenBodyKept(() => this.#onDone(this, record)); // a drain waits for it
-    this.#context.listen({ type: 'done', record });
-    this.#context.observer?.onEnd(this, record);
+    const record = this.response.toRecord(this.#verdict, timingsOf(this, this.routed, this.call, this.#body));
+    this.call.whenBodyKept(() => this.#onDone(this, record)); // a drain waits for it
+    this.context.listen({ type: 'done', record });
+    this.context.observer?.onEnd(this, record);
   }
 }

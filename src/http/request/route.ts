@@ -95,6 +95,8 @@ export interface Route {
   readonly verify: SignatureScheme | undefined;
   /** Undefined: each request costs one unit at each limit. */
   readonly costs?: RouteCosts | undefined;
+  /** Whose equal reads are sent once, if its policy `coalesces`: those with the same credentials, or those of one client. */
+  readonly coalescing?: 'credentials' | 'client';
   /** The requests of one client are sent with one account. */
   readonly stickyAccount?: boolean;
   readonly replayLimit: number;

@@ -7,7 +7,6 @@ import type { Millis } from '../../core/scalars.ts';
 import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
 import { forwardInterimHeaders, forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
 import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
-import type { KeptResponse } from '../idempotency/kept-response.ts';
 import { withClientKey } from '../idempotency/upstream-key.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
@@ -22,11 +21,13 @@ import {
   writeResponseHead,
   writeSwitchingProtocols,
 } from '../server/write-response.ts';
-import { keptHead } from './kept-head.ts';
 import { problemForVerdict } from './problem-details.ts';
 import type { Problem } from './problem.ts';
 import { type ExchangeTimings, requestOutcomeOf } from './make-request-record.ts';
 import type { ResponseHead } from './response-head.ts';
+
+/** Verdicts with a response of the upstream, in place of which the client has a problem if its head cannot be written. */
+const WITH_RESPONSE: ReadonlySet<ExchangeVerdict['kind']> = new Set(['forward', 'replay', 'share']);
 
 /** The response to one client, and the record of what it received. */
 export class ClientResponse {
@@ -90,14 +91,12 @@ export class ClientResponse {
     return false;
   }
 
-  /** Sends a response that was kept for repeats. @param unknown its outcome is, if it cannot be written. @returns whether it is sent */
-  replay(kept: KeptResponse, unknown: boolean): boolean {
-    const { response, route } = this.#routed;
-    const head = keptHead(kept, route.target.idempotency);
-    if (response.destroyed || !this.forward(head, 0, false, unknown ? 'unknown' : 'fail')) return false;
-    this.#ownBytes = kept.body.length;
-    this.end(kept.body);
-    this.#abortIfUnread(kept.body.length);
+  /** Sends a response that is whole already. @param unwritable see `forward`. @returns whether it is sent */
+  sendWhole(head: ResponseHead, body: Buffer, unwritable: 'fail' | 'unknown'): boolean {
+    if (this.#routed.response.destroyed || !this.forward(head, 0, false, unwritable)) return false;
+    this.#ownBytes = body.length;
+    this.end(body);
+    this.#abortIfUnread(body.length);
     return true;
   }
 
@@ -221,7 +220,7 @@ export class ClientResponse {
 
   #outcome(verdict: ExchangeVerdict): RequestOutcome {
     if (this.#ownOutcome !== undefined) return this.#ownOutcome;
-    if ((verdict.kind === 'forward' || verdict.kind === 'replay') && this.#problem !== undefined) {
+    if (WITH_RESPONSE.has(verdict.kind) && this.#problem !== undefined) {
       return this.#problem.unknown ? 'unknown' : 'upstream_error';
     }
     // The request itself was at fault, and its client has a response.

@@ -3,6 +3,8 @@ import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { KeyClaim } from '../../core/idempotency/key-store.ts';
 import { classifyWrite } from '../../core/idempotency/write-outcome.ts';
+import type { JoinedRead } from '../coalescing/joined-read.ts';
+import { headOfShared } from '../coalescing/share-response.ts';
 import { ReplayingKeyClaim } from '../idempotency/replaying-key-claim.ts';
 import type { ResponseCapture } from '../idempotency/response-capture.ts';
 import { readResponseCosts } from '../cost/response-costs.ts';
@@ -12,16 +14,19 @@ import type { ExchangeContext } from '../request/exchange-context.ts';
 import { factsOf, isSafeRequest, policyFor, type RoutedRequest } from '../request/routed-request.ts';
 import type { UpstreamCall } from '../upstream/upstream-call.ts';
 import type { ClientPolling } from './client-polling.ts';
+import { keptHead } from './kept-head.ts';
 import type { ResponseHead } from './response-head.ts';
 import type { ClientResponse } from './client-response.ts';
 
 export type ForwardedVerdict = Extract<ExchangeVerdict, { readonly kind: 'forward' }>;
+type KeptVerdict = Extract<ExchangeVerdict, { readonly kind: 'replay' | 'share' }>;
 
 export interface ForwardingParts {
   readonly call: UpstreamCall;
   readonly response: ClientResponse;
   readonly driver: Pick<ExchangeDriver<never>, 'onResponseEnd' | 'outcome' | 'ticket'>;
-  readonly claim: KeyClaim | undefined;
+  readonly keyClaim: KeyClaim | undefined;
+  readonly read: JoinedRead | undefined;
   readonly routed: RoutedRequest;
   readonly polling: ClientPolling | undefined;
   readonly context: ExchangeContext;
@@ -33,10 +38,10 @@ export interface ForwardingParts {
 
 /** Forwards the response in hand. @returns whether the client receives it */
 export function forwardResponse(parts: ForwardingParts, verdict: ForwardedVerdict): boolean {
-  const { call, response, driver, claim, isClosed, onClose } = parts;
+  const { call, response, driver, isClosed, onClose } = parts;
   const head = headForClient(parts, verdict);
   if (head === undefined || isClosed) {
-    call.discard(head && captureFor(head, verdict, claim));
+    call.discard(head && captureFor(head, verdict, parts));
     driver.onResponseEnd();
     return false;
   }
@@ -47,10 +52,16 @@ export function forwardResponse(parts: ForwardingParts, verdict: ForwardedVerdic
   return true;
 }
 
-/** Sends the response that is kept for the write. @param unknown see `ExchangeVerdict`. @returns whether the client receives it */
-export function replayKept(response: ClientResponse, claim: KeyClaim | undefined, unknown: boolean): boolean {
-  const kept = claim instanceof ReplayingKeyClaim ? claim.keptResponse : undefined;
-  return kept !== undefined && response.replay(kept, unknown);
+/** Sends the response that is kept for the write, or that of an equal read. @returns whether the client receives it */
+export function sendKept({ response, routed, keyClaim, read }: ForwardingParts, verdict: KeptVerdict): boolean {
+  const { request, route } = routed;
+  if (verdict.kind === 'share') {
+    const shared = read?.response;
+    return shared !== undefined && response.sendWhole(headOfShared(shared, request.verb), shared.body, 'fail');
+  }
+  const kept = keyClaim instanceof ReplayingKeyClaim ? keyClaim.keptResponse : undefined;
+  if (kept === undefined) return false;
+  return response.sendWhole(keptHead(kept, route.target.idempotency), kept.body, verdict.unknown ? 'unknown' : 'fail');
 }
 
 /** The head in hand with the headers that say when to retry or poll; undefined if there is none. */
@@ -64,11 +75,8 @@ function headForClient(
 }
 
 /** Writes the head, and starts forwarding the body. @returns whether the client receives the response */
-function forwardHead(
-  head: ResponseHead,
-  verdict: ForwardedVerdict,
-  { call, response, driver, claim, routed, context }: ForwardingParts,
-): boolean {
+function forwardHead(head: ResponseHead, verdict: ForwardedVerdict, parts: ForwardingParts): boolean {
+  const { call, response, driver, routed, context } = parts;
   const unwritable = verdict.unknown || mayBeDone(routed, driver.outcome) ? 'unknown' : 'fail';
   if (!response.forward(head, verdict.attempts, verdict.unknown, unwritable)) {
     call.cancel();
@@ -76,7 +84,7 @@ function forwardHead(
     return false;
   }
   const tap = readResponseCosts(context, routed, driver.ticket, head);
-  call.forward(isEventStream(head.headers), { capture: captureFor(head, verdict, claim), tap });
+  call.forward(isEventStream(head.headers), { capture: captureFor(head, verdict, parts), tap });
   return true;
 }
 
@@ -87,12 +95,13 @@ function mayBeDone(routed: RoutedRequest, outcome: AttemptOutcome | undefined): 
   return meaning === 'answered' || meaning === 'may_have_taken_effect';
 }
 
-/** Collects the body for repeats of the request; undefined if it is not kept, like that of an event stream. */
+/** Collects the body for repeats of a write, or for equal reads; undefined if it is not kept, like that of an event stream. */
 function captureFor(
   head: ResponseHead,
   { unknown }: ForwardedVerdict,
-  claim: KeyClaim | undefined,
+  { keyClaim, read, driver }: ForwardingParts,
 ): ResponseCapture | undefined {
-  if (!(claim instanceof ReplayingKeyClaim) || unknown) return undefined;
-  return isEventStream(head.headers) ? undefined : claim.capture(head);
+  if (read !== undefined) return read.capture(head, driver.outcome);
+  if (!(keyClaim instanceof ReplayingKeyClaim) || unknown) return undefined;
+  return isEventStream(head.headers) ? undefined : keyClaim.capture(head);
 }

@@ -115,6 +115,8 @@ export function requestOutcomeOf(verdict: ExchangeVerdict, status: number): Requ
       return verdict.attempts > (verdict.polls ?? 1) && status < 400 ? 'recovered' : 'forwarded';
     case 'replay':
       return 'replayed';
+    case 'share':
+      return 'coalesced';
     case 'refuse':
       return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
     case 'fail':

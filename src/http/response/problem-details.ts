@@ -24,7 +24,7 @@ import {
   type ProblemTemplate,
 } from './problem-texts.ts';
 
-type OwnVerdict = Exclude<ExchangeVerdict, { readonly kind: 'forward' | 'gone' | 'replay' }>;
+type OwnVerdict = Exclude<ExchangeVerdict, { readonly kind: 'forward' | 'gone' | 'replay' | 'share' }>;
 
 /** @param failure of the last attempt, if it failed */
 export function problemForVerdict(verdict: OwnVerdict, failure: Pick<SendFailure, 'cause' | 'defect'> = {}): Problem {

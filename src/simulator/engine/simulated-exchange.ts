@@ -176,6 +176,8 @@ export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
 
   // A simulated response has no body, and a sleep that is over has no effect.
   stopClaim(): void {}
+  join(): void {}
+  leave(): void {}
   lookUpKey(): void {}
   cancelSleep(): void {}
   discardResponse(): void {}

@@ -9,7 +9,8 @@ import { formatArrival } from './format-arrival.ts';
 import { attemptFields, formatAttemptResult, formatRetryDenied, formatRetry } from './format-attempt.ts';
 import { decisionFields, secondsOrNull, formatDecision, formatDequeue } from './format-decision.ts';
 import { formatPoll, POLL_END_TEXTS } from './format-poll.ts';
-import { formatKeyClaim } from './format-key-claim.ts';
+import { formatJoin } from './format-join.ts';
+import { formatKeyClaim, keyClaimFields } from './format-key-claim.ts';
 import { formatClientGone, formatVerdict } from './format-verdict.ts';
 import { humanizeDuration, toSeconds } from '../format-values.ts';
 
@@ -44,6 +45,7 @@ export interface ExplanationStep {
   readonly what:
     | 'arrived'
     | 'claimed'
+    | 'joined'
     | 'decided'
     | 'queued'
     | 'sent'
@@ -136,10 +138,9 @@ class ExplanationBuilder {
   #addStep(step: TraceStep): void {
     switch (step.what) {
       case 'claimed':
-        return this.#push(step.at, 'claimed', formatKeyClaim(step), {
-          waitedSeconds: toSeconds(step.waited),
-          reason: step.why ?? null,
-        });
+        return this.#push(step.at, 'claimed', formatKeyClaim(step), keyClaimFields(step));
+      case 'joined':
+        return this.#push(step.at, 'joined', formatJoin(step), { waitedSeconds: toSeconds(step.waited) });
       case 'decided': {
         this.#isAdmitted = step.isObserved;
         const numbers = { decision: step.decision, reason: step.why ?? null, observed: step.isObserved };

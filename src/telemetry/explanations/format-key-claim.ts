@@ -1,8 +1,15 @@
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
-import { humanizeDuration } from '../format-values.ts';
+import { humanizeDuration, toSeconds } from '../format-values.ts';
+
+type KeyClaimStep = Extract<TraceStep, { readonly what: 'claimed' }>;
+
+/** The numbers of a claim, for programs. */
+export function keyClaimFields({ waited, why }: KeyClaimStep): Readonly<Record<string, unknown>> {
+  return { waitedSeconds: toSeconds(waited), reason: why ?? null };
+}
 
 /** The text about the claim of an idempotency key. */
-export function formatKeyClaim({ waited, why }: Extract<TraceStep, { readonly what: 'claimed' }>): string {
+export function formatKeyClaim({ waited, why }: KeyClaimStep): string {
   switch (why) {
     case undefined:
       return `waited ${humanizeDuration(waited)} for another request with its idempotency key`;

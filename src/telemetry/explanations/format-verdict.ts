@@ -24,6 +24,9 @@ export function formatVerdict(recorded: ExplanationRecord): string {
     case 'replayed':
       parts.push(`replayed: the ${status} of an earlier request with its idempotency key`);
       break;
+    case 'coalesced':
+      parts.push(`coalesced: the upstream’s ${status} to an equal request`);
+      break;
     case 'checked':
       parts.push(`allowed to pass${reason === undefined ? '' : ` (${reason})`}: the proxy that asked sends it`);
       break;
@@ -100,6 +103,7 @@ function formatRetryAfterText(recorded: ExplanationRecord): string[] {
 const CLIENT_GONE_TEXTS = {
   body: 'the body was read',
   claim: 'the request waited for another one with its idempotency key',
+  join: 'the request waited for an equal one',
   queue: 'the request was queued',
   attempt: 'an attempt was in flight',
   wait: 'the request waited for a retry',

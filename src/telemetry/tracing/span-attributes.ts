@@ -106,6 +106,11 @@ export function spanEventOf(step: TraceStep): { readonly name: string; readonly 
         }),
       };
     }
+    case 'joined':
+      return {
+        name,
+        attributes: { 'tidegate.waited_seconds': step.waited / 1000, 'tidegate.has_response': step.hasResponse },
+      };
     case 'claimed':
     case 'dequeued':
       return {

@@ -76,6 +76,7 @@ export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
     checked: 0,
     preflight: 0,
     recovered: 0,
+    coalesced: 0,
     replayed: 0,
     refused: 0,
     queue_timeout: 0,

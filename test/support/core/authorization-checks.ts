@@ -30,6 +30,8 @@ export function requestCheck(
     readBody: nothing,
     claim: nothing,
     stopClaim: nothing,
+    join: nothing,
+    leave: nothing,
     lookUpKey: nothing,
     send: nothing,
     cancelSend: nothing,

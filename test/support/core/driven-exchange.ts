@@ -150,6 +150,8 @@ export class DrivenExchange {
       },
       claim: (deadline) => this.effects.push(`claim ${deadline}`),
       stopClaim: record('stopClaim'),
+      join: record('join'),
+      leave: record('leave'),
       lookUpKey: record('look'),
       send: ({ attempt }) => this.effects.push(`send ${attempt}`),
       cancelSend: () => this.effects.push('cancelSend') > 0,

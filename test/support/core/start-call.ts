@@ -48,6 +48,8 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
       driver.onClaimed(undefined);
     },
     stopClaim: () => effectNames.push('stopClaim'),
+    join: () => driver.onJoined(false, false),
+    leave: () => undefined,
     lookUpKey: () => driver.onKeyKnown(undefined),
     send: ({ attempt, timeout }) => {
       effectNames.push('send');

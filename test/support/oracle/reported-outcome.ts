@@ -9,6 +9,7 @@ export function outcomeOfVerdict(verdict: ExchangeVerdict, outcome: AttemptOutco
     case 'gone':
       return 'nothing';
     case 'replay':
+    case 'share':
       return 'done';
     case 'unknown':
       return 'unknown';

@@ -176,6 +176,9 @@ export class SimulatedRequest implements ExchangeEffects, ProcessRequest {
     this.#claim.begin({ onClaimed, onClaimRefused }, deadline);
   }
 
+  join(): void {}
+  leave(): void {}
+
   stopClaim(): void {
     this.#claim.stopWaiting();
   }

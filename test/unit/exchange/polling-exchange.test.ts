@@ -55,6 +55,7 @@ function play(
         now += step.ms;
         return { kind: 'waited', at: now };
       case 'claim':
+      case 'join':
       case 'look':
       case 'grant':
         throw new Error('an exchange sends its own');

@@ -8,6 +8,7 @@ export const OUTCOME_LABELS = {
   forwarded: 'forwarded',
   recovered: 'recovered',
   replayed: 'replayed',
+  coalesced: 'coalesced',
   checked: 'check passed',
   accepted: 'accepted for delivery',
   preflight: 'preflight',
@@ -18,7 +19,7 @@ export const OUTCOME_LABELS = {
   client_gone: 'client gone',
 };
 
-const OK_OUTCOMES = new Set(['forwarded', 'recovered', 'replayed', 'checked', 'accepted', 'preflight']);
+const OK_OUTCOMES = new Set(['forwarded', 'recovered', 'replayed', 'coalesced', 'checked', 'accepted', 'preflight']);
 const CRITICAL_OUTCOMES = new Set(['unknown', 'upstream_error']);
 
 /** @param {ApiRequestOutcome} outcome */

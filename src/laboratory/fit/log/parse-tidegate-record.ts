@@ -74,6 +74,7 @@ function classifyEnd(outcome: unknown, last: AttemptAnswer): LoggedEnd {
     case 'accepted':
     case 'preflight':
     case 'replayed':
+    case 'coalesced':
       return 'served';
     case 'refused':
     case 'queue_timeout':

@@ -1,0 +1,53 @@
+import { HOP_BY_HOP_HEADERS } from '../../core/http-semantics/managed-headers.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
+import { upstreamPath } from '../request/router.ts';
+
+/**
+ * Headers that may differ between equal reads, in lower case: they name the request, its trace, or the proxies before this one. Those of
+ * a single connection may differ too.
+ */
+export const NEUTRAL_HEADERS: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP_HEADERS,
+  'via',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'x-request-id',
+  'traceparent',
+  'tracestate',
+]);
+
+/**
+ * Equal for reads that are equal: of one route, with one target, and with the same headers, credentials included, except neutral ones.
+ * @returns undefined for a request that is never sent together with another one: with a body or an upgrade
+ */
+export function readKeyOf(routed: RoutedRequest): string | undefined {
+  const { request, route, client, upgrade } = routed;
+  if (request.hasBody || upgrade !== undefined) return undefined;
+  // The header of a credential that has proven a name is gone.
+  const owner = route.coalescing === 'client' || client.isProven === true ? client.hash : '';
+  const fields: string[] = [];
+  const { rawHeaders } = request;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase();
+    if (!NEUTRAL_HEADERS.has(name)) fields.push(`${name}:${rawHeaders[i + 1] ?? ''}`);
+  }
+  // In the order of their names. Several lines of one name stay in theirs, which may have a meaning.
+  fields.sort((a, b) => compare(a.slice(0, a.indexOf(':')), b.slice(0, b.indexOf(':'))));
+  return JSON.stringify([
+    route.name,
+    owner,
+    request.verb,
+    upstreamPath(request.target, route),
+    request.target,
+    ...fields,
+  ]);
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
