@@ -8,7 +8,6 @@ import { applyConfig } from './process/apply-config.ts';
 import { drainProxy } from './process/drain.ts';
 import { Gate } from './core/admission/gate.ts';
 import type { Clock } from './core/scalars.ts';
-import { InFlightReads } from './http/coalescing/in-flight-reads.ts';
 import { StalledClients } from './http/response/stalled-clients.ts';
 import { createBodyMemory } from './http/overload/body-memory.ts';
 import { RequestCapacity } from './http/overload/request-capacity.ts';
@@ -166,7 +165,6 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
     context: {
       ...{ gate, gateTimer, clock, random, listen, observer, replayMemory, costMemory },
       stalledClients: stalledReaders,
-      reads: new InFlightReads(clock),
       hash: clientHash.hash,
       ...(limitSharing?.keys?.writeKeys ?? state.writeKeys),
       via: `1.1 tidegate-${instance}`,

@@ -32,6 +32,7 @@ const PAGES: Readonly<Record<string, readonly (readonly [page: string, text: str
     ['limits', 'Limits of endpoints and clients'],
     ['quotas', 'Quotas by day or month'],
     ['costs', 'Limits of points, units or tokens'],
+    ['coalescing', 'Send equal reads once'],
     ['control', 'How a limit is learned'],
     ['tuning', 'Tune a policy'],
     ['simulator', 'Simulate a scenario'],

@@ -61,6 +61,7 @@ async function serveEverything(): Promise<string> {
         accepted: 1,
         recovered: 1,
         replayed: 0,
+        coalesced: 0,
         checked: 1,
         preflight: 1,
         refused: 1,

@@ -72,6 +72,11 @@ export class ExchangeState {
     return Math.min(this.claimBy(), this.#clientSendBy());
   }
 
+  /** The latest time until which the request waits for an equal one: half of the timeout stays for an attempt of its own. */
+  joinBy(): Millis {
+    return Math.min(this.sendBy(), this.#deadline - this.policy.timeout / 2);
+  }
+
   /** The client's timeout, if that determines `sendBy`. */
   get clientTimeout(): Millis | undefined {
     return this.#clientSendBy() < this.claimBy() ? this.#clientTimeout : undefined;

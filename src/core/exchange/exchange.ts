@@ -72,7 +72,7 @@ export function* exchange(
   }
 
   if (policy.coalesces === true && isRead(facts)) {
-    const joined = yield { do: 'join', deadline: state.sendBy() };
+    const joined = yield { do: 'join', deadline: state.joinBy() };
     if (joined.kind === 'gone') return clientGone(state);
     if (joined.kind === 'refused') return yield* refuse(state, joined.why, joined.retryAfterMs);
     if (expectResult('joined', joined).hasResponse) return { kind: 'share', attempts: 0, retryOutcome: undefined };
@@ -148,9 +148,9 @@ export function* exchange(
   }
 }
 
-/** Its response is the same for all who send it at the same time: unlike that of a POST that only reads, it depends on the head alone. */
-function isRead({ method, expectsContinue }: RequestFacts): boolean {
-  return (method === 'GET' || method === 'HEAD') && !expectsContinue;
+/** It has no effect, and its response depends on its head alone, unlike that of a POST that only reads. */
+function isRead({ method, expectsContinue, replaySafety }: RequestFacts): boolean {
+  return (method === 'GET' || method === 'HEAD') && !expectsContinue && replaySafety !== 'never';
 }
 
 /** Request timeout, too early. */

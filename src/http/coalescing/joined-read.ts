@@ -59,13 +59,13 @@ export class JoinedRead {
         this.#settle('done', undefined, true);
       },
       Math.max(0, Math.ceil(deadline - this.#context.clock.now())),
-    );
+    ).unref();
   }
 
   /** It is sent for all that have joined its flight. */
   onLead(): void {
-    if (this.#state === 'new' || this.#state === 'waiting')
-      this.#settle('leading', undefined, this.#state === 'waiting');
+    const hasWaited = this.#state === 'waiting';
+    if (this.#state === 'new' || hasWaited) this.#settle('leading', undefined, hasWaited);
   }
 
   /** @param response undefined if it has to be sent itself */

@@ -1,6 +1,6 @@
+import { hash } from 'node:crypto';
 import { HOP_BY_HOP_HEADERS } from '../../core/http-semantics/managed-headers.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
-import { upstreamPath } from '../request/router.ts';
 
 /**
  * Headers that may differ between equal reads, in lower case: they name the request, its trace, or the proxies before this one. Those of
@@ -21,7 +21,7 @@ export const NEUTRAL_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Equal for reads that are equal: of one route, with one target, and with the same headers, credentials included, except neutral ones.
+ * A digest that is equal for reads that are equal: of one route, with one target, and with the same headers, credentials included, except neutral ones.
  * @returns undefined for a request that is never sent together with another one: with a body or an upgrade
  */
 export function readKeyOf(routed: RoutedRequest): string | undefined {
@@ -37,14 +37,8 @@ export function readKeyOf(routed: RoutedRequest): string | undefined {
   }
   // In the order of their names. Several lines of one name stay in theirs, which may have a meaning.
   fields.sort((a, b) => compare(a.slice(0, a.indexOf(':')), b.slice(0, b.indexOf(':'))));
-  return JSON.stringify([
-    route.name,
-    owner,
-    request.verb,
-    upstreamPath(request.target, route),
-    request.target,
-    ...fields,
-  ]);
+  const parts = [route.name, route.target.name, owner, request.verb, request.target, ...fields];
+  return hash('sha256', JSON.stringify(parts), 'base64');
 }
 
 function compare(a: string, b: string): number {

@@ -3,6 +3,7 @@ import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
 import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { BypassGate } from '../../core/admission/bypass-gate.ts';
 import { PollRegistry } from '../../core/polling/poll-registry.ts';
+import { InFlightReads } from '../coalescing/in-flight-reads.ts';
 import type { RequestRecord } from '../../core/events/request-record.ts';
 import type { Millis } from '../../core/scalars.ts';
 import type { RequestCapacity } from '../overload/request-capacity.ts';
@@ -39,7 +40,7 @@ import { ActiveSet } from '../../core/collections/active-set.ts';
 import type { Upgrade } from '../server/upgrade.ts';
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'answerTimes' | 'clientTimeouts'>;
+  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'reads' | 'answerTimes' | 'clientTimeouts'>;
   /** The current configuration. Each exchange keeps the snapshot of its arrival. */
   readonly snapshot: () => Snapshot;
   /** Unique among processes; part of Via and of request ids. */
@@ -77,6 +78,7 @@ export class Proxy implements RequestSink {
       answerTimes: new LatencyEstimates(),
       clientTimeouts: new ClientTimeouts(),
       polls: new PollRegistry(),
+      reads: new InFlightReads(options.context.clock),
     };
     const { snapshot } = options;
     const parts = { context: this.#context, snapshot, nextId: () => this.#nextId() };

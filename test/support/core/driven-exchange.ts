@@ -150,7 +150,7 @@ export class DrivenExchange {
       },
       claim: (deadline) => this.effects.push(`claim ${deadline}`),
       stopClaim: record('stopClaim'),
-      join: record('join'),
+      join: (deadline) => this.effects.push(`join ${deadline}`),
       leave: record('leave'),
       lookUpKey: record('look'),
       send: ({ attempt }) => this.effects.push(`send ${attempt}`),
