@@ -109,6 +109,11 @@ export class JoinedRead {
     this.#state = 'done';
   }
 
+  /** Its request is over. */
+  close(): void {
+    this.end(false);
+  }
+
   /** Its exchange is over. @param isGone its client has gone, so another one may lead the others */
   end(isGone: boolean): void {
     if (this.#state === 'captured') return;

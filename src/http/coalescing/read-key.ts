@@ -9,11 +9,7 @@ import type { RoutedRequest } from '../request/routed-request.ts';
 export const NEUTRAL_HEADERS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP_HEADERS,
   'via',
-  'forwarded',
   'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-proto',
   'x-real-ip',
   'x-request-id',
   'traceparent',

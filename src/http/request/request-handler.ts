@@ -235,7 +235,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
 
   /** Nothing is in progress any more. */
   release(): void {
-    releaseRequest(this.routed, [this.call, this.keyClaim], this.#body, this.onClose);
+    releaseRequest(this.routed, [this.call, this.keyClaim, this.read], this.#body, this.onClose);
   }
 
   /** Ends the handler once both the exchange and the response are over. */
