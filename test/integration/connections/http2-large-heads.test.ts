@@ -18,12 +18,13 @@ const identity = certificates.issueServer();
 afterAll(() => certificates.remove());
 
 /** @param maxHeaderListSize the largest head that the client announces to accept */
-async function start(answer: Answerer, maxHeaderListSize: number) {
+async function start(answer: Answerer, maxHeaderListSize: number, more = '') {
   const upstream = await startHttpUpstream(answer);
   const { path, read } = certificates;
   const gate =
     await startTidegate(`listen: {address: 127.0.0.1:0, tls: {cert: ${path('server.crt')}, key: ${path('server.key')}}, http2: true}
-upstreams: {api: {url: "${upstream.url}"}}`);
+upstreams: {api: {url: "${upstream.url}"}}
+${more}`);
   const session = connect(gate.url, {
     ca: read('ca.crt'),
     settings: { maxHeaderListSize },
@@ -101,6 +102,15 @@ describe('a client over HTTP/2', () => {
     ]);
     expect(upstream.hits).toHaveLength(1);
     await expectUsable(session);
+  });
+
+  test('ends the reads that coalesce, although its client cannot have the head', async () => {
+    const answer: Answerer = (_n, response) => response.writeHead(200, fields(500, 'v'.repeat(36))).end('read');
+    const routes = 'routes: [{path: /, upstream: api, timeout: 1h, coalesce: true}]';
+    const { session, gate } = await start(answer, 16 * 1024, routes);
+    // The second would wait for the first.
+    for (const _ of [1, 2]) expect((await sendHttp2(session, '/a')).json()['reason']).toBe('answer_unwritable');
+    expect(await gate.metric('tidegate_requests_in_flight{route="/"}')).toBe(0);
   });
 
   test('gets no interim response that is larger than it accepts, and the final one', async () => {

@@ -1,9 +1,6 @@
 /** Equal reads that wait at the same time are sent once (`coalesce`). */
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { atEnd } from '../../support/at-end.ts';
 import { makeKeyFile } from '../../support/clients/api-keys.ts';
 import { begin, send } from '../../support/clients/send.ts';
 import { fetchExplanation } from '../../support/admin/explanations.ts';
@@ -185,30 +182,6 @@ test('does not wait for equal reads whose responses are for one request each', a
   (await nth(3)).end('third');
   (await nth(2)).end('second');
   expect((await textsOf(reads)).toSorted(byText)).toEqual(['second', 'third']);
-});
-
-test('sends the next read when the head of a response cannot be written', async () => {
-  const asked: Socket[] = [];
-  const server = createServer((socket) => socket.on('error', () => undefined).on('data', () => asked.push(socket)));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  atEnd(() => server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const gate = await startTidegate(
-    `upstreams: {api: {url: "${url}", timeout: 60s, retry: {attempts: 1}}}\nroutes: [{path: /, upstream: api, coalesce: true}]`,
-  );
-  const arrived = (count: number) =>
-    eventually(
-      () => asked.length,
-      (length) => length === count,
-    );
-  for (const n of [1, 2]) {
-    const read = send(gate.url, '/a');
-    await arrived(n);
-    // Node writes no head with this control character.
-    asked[n - 1]?.end('HTTP/1.1 200 OK\r\nX-Bad: a\x01b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
-    expect((await read).status).toBeGreaterThanOrEqual(200);
-  }
 });
 
 test('sends a read itself when the first one takes too long', async () => {
