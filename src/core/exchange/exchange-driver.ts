@@ -88,11 +88,11 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'unclaimed', why, mayHaveTakenEffect, at: now });
   }
 
-  onJoined(hasResponse: boolean, hasWaited: boolean): void {
+  onJoined(equalId: string | undefined, hasWaited: boolean): void {
     if (this.#phase.name !== 'joining') return;
     const now = this.#clock.now();
-    if (hasWaited) this.queued += this.#reporter.onJoined(this.#phaseSince, hasResponse, now);
-    this.#resume({ kind: 'joined', hasResponse, at: now });
+    if (hasWaited) this.queued += this.#reporter.onJoined(this.#phaseSince, equalId, now);
+    this.#resume({ kind: 'joined', hasResponse: equalId !== undefined, at: now });
   }
 
   onKeyKnown(record: KeyRecord | undefined): void {

@@ -97,8 +97,8 @@ export type TraceStep =
       readonly waited: Millis;
       readonly why: KeyRefusalReason | ClaimRefusalReason | undefined;
     }
-  /** The request waited for the response to an equal read. */
-  | { readonly what: 'joined'; readonly at: Millis; readonly waited: Millis; readonly hasResponse: boolean }
+  /** The request waited for the response to an equal read. `equalId`: of the request whose response it gets; undefined if it is sent itself. */
+  | { readonly what: 'joined'; readonly at: Millis; readonly waited: Millis; readonly equalId: string | undefined }
   /** The request did not pass at once; in observe mode: it would not have. */
   | {
       readonly what: 'decided';

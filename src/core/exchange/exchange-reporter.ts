@@ -58,10 +58,10 @@ export class ExchangeReporter<E extends ExchangeEffects> {
     return waited;
   }
 
-  /** The request has waited for an equal read. @returns for how long */
-  onJoined(since: Millis, hasResponse: boolean, at: Millis): Millis {
+  /** The request has waited for an equal read. @param equalId see `TraceStep`. @returns for how long */
+  onJoined(since: Millis, equalId: string | undefined, at: Millis): Millis {
     const waited = at - since;
-    this.recordStep({ what: 'joined', at, waited, hasResponse });
+    this.recordStep({ what: 'joined', at, waited, equalId });
     return waited;
   }
 

@@ -70,12 +70,20 @@ export class InFlightReads {
     this.#reopen(key, flight);
   }
 
+  /** It has waited for too long: equal reads do not wait either, for some time. */
+  onTooSlow(read: JoinedRead): void {
+    this.#keepApart(read.key);
+    this.leave(read);
+  }
+
   /** Whether others wait for the response with this head. If none do, or it is not for them, the flight ends. */
   isWanted(read: JoinedRead, head: ResponseHead, outcome: AttemptOutcome | undefined): boolean {
-    const shareability = judgeShareability(head, outcome);
+    const shareability = judgeShareability(head, outcome, read.isOfOneUser);
     if (shareability === 'never') this.#keepApart(read.key);
     if (shareability === 'yes' && read.flight !== undefined && read.flight.followers.size > 0) return true;
-    this.answer(read, undefined);
+    // The next one finds out whether the upstream works again. All at once would be a burst.
+    if (shareability === 'not_now') this.leave(read);
+    else this.answer(read, undefined);
     return false;
   }
 

@@ -7,7 +7,7 @@ import type { ExchangeContext } from '../request/exchange-context.ts';
 import type { RoutedRequest } from '../request/routed-request.ts';
 import type { ResponseHead } from '../response/response-head.ts';
 import type { InFlightReads } from './in-flight-reads.ts';
-import { readKeyOf } from './read-key.ts';
+import { isOfOneUser, readKeyOf } from './read-key.ts';
 import type { SharedResponse } from './share-response.ts';
 
 /** Equal reads of which one is sent, the leader, and the others wait for its response. */
@@ -19,8 +19,8 @@ export interface ReadFlight {
 type ReadContext = Pick<ExchangeContext, 'reads' | 'replayMemory' | 'clock'>;
 
 interface JoinListener {
-  /** @param hasResponse that of an equal read; otherwise the read is sent itself */
-  onJoined(hasResponse: boolean, hasWaited: boolean): void;
+  /** @param equalId of the request whose response this one gets; undefined if it is sent itself */
+  onJoined(equalId: string | undefined, hasWaited: boolean): void;
 }
 
 /** The part of one request in a flight of equal reads. */
@@ -32,7 +32,10 @@ export class JoinedRead {
   /** That of an equal read, once there is one. */
   response: SharedResponse | undefined;
   readonly #context: ReadContext;
+  /** Its response may be `private`: all equal reads are of one user. */
+  readonly isOfOneUser: boolean;
   readonly #owner: string;
+  readonly #requestId: string;
   readonly #listener: JoinListener;
   #state: 'new' | 'waiting' | 'leading' | 'captured' | 'done' = 'new';
   #timer: NodeJS.Timeout | undefined;
@@ -40,6 +43,8 @@ export class JoinedRead {
   constructor(context: ReadContext, routed: RoutedRequest, listener: JoinListener) {
     this.#context = context;
     this.key = readKeyOf(routed) ?? '';
+    this.isOfOneUser = isOfOneUser(routed);
+    this.#requestId = routed.requestId;
     this.#owner = addressGroupOf(routed.client);
     this.#listener = listener;
   }
@@ -55,7 +60,7 @@ export class JoinedRead {
     this.#state = 'waiting';
     this.#timer = setTimeout(
       () => {
-        this.#reads.leave(this);
+        this.#reads.onTooSlow(this);
         this.#settle('done', undefined, true);
       },
       Math.max(0, Math.ceil(deadline - this.#context.clock.now())),
@@ -77,7 +82,7 @@ export class JoinedRead {
     clearTimeout(this.#timer);
     this.#state = state;
     this.response = response;
-    this.#listener.onJoined(response !== undefined, hasWaited);
+    this.#listener.onJoined(response?.requestId, hasWaited);
   }
 
   onSent(): void {
@@ -96,7 +101,7 @@ export class JoinedRead {
         this.#state = 'done';
         replayMemory.release(MAX_KEPT_BYTES, this.#owner);
         if (body === undefined) this.#reads.onIncomplete(this);
-        else this.#reads.answer(this, { head, body });
+        else this.#reads.answer(this, { requestId: this.#requestId, head, body });
       });
     }
     return undefined;
@@ -114,10 +119,10 @@ export class JoinedRead {
     this.end(false);
   }
 
-  /** Its exchange is over. @param isGone its client has gone, so another one may lead the others */
-  end(isGone: boolean): void {
+  /** Its exchange is over. @param isNextToLead another one leads the others, because the client has gone or the upstream has failed */
+  end(isNextToLead: boolean): void {
     if (this.#state === 'captured') return;
-    if (isGone || this.#state !== 'leading') return this.leave();
+    if (isNextToLead || this.#state !== 'leading') return this.leave();
     this.#state = 'done';
     this.#reads.answer(this, undefined);
   }

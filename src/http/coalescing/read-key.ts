@@ -23,8 +23,7 @@ export const NEUTRAL_HEADERS: ReadonlySet<string> = new Set([
 export function readKeyOf(routed: RoutedRequest): string | undefined {
   const { request, route, client, upgrade } = routed;
   if (request.hasBody || upgrade !== undefined) return undefined;
-  // The header of a credential that has proven a name is gone.
-  const owner = route.coalescing === 'client' || client.isProven === true ? client.hash : '';
+  const owner = isOfOneClient(routed) ? client.hash : '';
   const fields: string[] = [];
   const { rawHeaders } = request;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -35,6 +34,17 @@ export function readKeyOf(routed: RoutedRequest): string | undefined {
   fields.sort((a, b) => compare(a.slice(0, a.indexOf(':')), b.slice(0, b.indexOf(':'))));
   const parts = [route.name, route.target.name, owner, request.verb, request.target, ...fields];
   return hash('sha256', JSON.stringify(parts), 'base64');
+}
+
+/** Whether equal reads are of one client: it has proven its name, or the account depends on it, or the configuration says so. */
+function isOfOneClient({ route, client }: RoutedRequest): boolean {
+  return route.coalescing === 'client' || route.stickyAccount === true || client.isProven === true;
+}
+
+/** Whether equal reads are of one user, because they are of one client, or have the same credential in a standard header. */
+export function isOfOneUser(routed: RoutedRequest): boolean {
+  const { authorization, cookie } = routed.request.headers;
+  return authorization !== undefined || cookie !== undefined || isOfOneClient(routed);
 }
 
 function compare(a: string, b: string): number {

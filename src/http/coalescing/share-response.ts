@@ -8,6 +8,8 @@ import { NEUTRAL_HEADERS } from './read-key.ts';
 
 /** The whole response to a read, for those that are equal to it. */
 export interface SharedResponse {
+  /** Of the request that was sent. */
+  readonly requestId: string;
   readonly head: ResponseHead;
   readonly body: Buffer;
 }
@@ -18,25 +20,33 @@ export interface SharedResponse {
  */
 export type Shareability = 'yes' | 'not_now' | 'never';
 
-/** @param outcome of the attempt that got the response */
+/** @param outcome of the attempt that got the response @param isOfOneUser all reads that are equal to it are */
 export function judgeShareability(
   { status, headers }: ResponseHead,
   outcome: AttemptOutcome | undefined,
+  isOfOneUser: boolean,
 ): Shareability {
   if (outcome?.kind !== 'response' || status >= 500 || isThrottled(status, outcome.hints)) return 'not_now';
   if (isEventStream(headers) || firstHeaderValue(headers, 'set-cookie') !== undefined) return 'never';
   if (Number(firstHeaderValue(headers, 'content-length')) > MAX_KEPT_BYTES) return 'never';
+  if (!isOfOneUser && isPrivate(headers)) return 'never';
   return variesByNeutralHeader(headers) ? 'never' : 'yes';
+}
+
+/** RFC 9111 §5.2.2.7: for one user. */
+function isPrivate(headers: readonly string[]): boolean {
+  return listOf(headers, 'cache-control').some((directive) => /^private(?:$|[\t ]*=)/.test(directive));
+}
+
+/** The elements of a list field, in lower case. */
+function listOf(headers: readonly string[], name: string): string[] {
+  const values = headers.filter((_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === name);
+  return parseListField(values.join(',').toLowerCase());
 }
 
 /** All other headers are equal. */
 function variesByNeutralHeader(headers: readonly string[]): boolean {
-  return headers.some((name, i) => {
-    if (i % 2 !== 0 || name.toLowerCase() !== 'vary') return false;
-    return parseListField((headers[i + 1] ?? '').toLowerCase()).some(
-      (field) => field === '*' || NEUTRAL_HEADERS.has(field),
-    );
-  });
+  return listOf(headers, 'vary').some((field) => field === '*' || NEUTRAL_HEADERS.has(field));
 }
 
 /** Returns the head as an equal read gets it: framed by its length. @param method of the request */

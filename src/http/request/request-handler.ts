@@ -13,7 +13,7 @@ import { endpointOfKey } from '../idempotency/endpoint-of-key.ts';
 import { finishesAlone, keyClaimEnd } from '../idempotency/key-claim-end.ts';
 import { makeKeyClaim } from '../idempotency/make-key-claim.ts';
 import { type ClientPolling, clientPollingFor } from '../response/client-polling.ts';
-import { ClientResponse } from '../response/client-response.ts';
+import { ClientResponse, WITH_RESPONSE } from '../response/client-response.ts';
 import { forwardResponse, sendKept } from '../response/forward-verdict.ts';
 import { DRAINING_PROBLEM, problemForVerdict } from '../response/problem-details.ts';
 import type { Problem } from '../response/problem.ts';
@@ -189,7 +189,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   }
 
   finish(verdict: ExchangeVerdict): void {
-    if (verdict.kind !== 'forward') this.read?.end(verdict.kind === 'gone');
+    if (verdict.kind !== 'forward') this.read?.end(verdict.kind === 'gone' || verdict.kind === 'fail');
     if (this.#fallBack?.(this.routed, this, verdict) === true) return;
     this.#verdict = verdict;
     let isDelivered = true;
@@ -218,7 +218,7 @@ export class RequestHandler implements ExchangeEffects, ObservedExchange, Active
   };
 
   #onUndelivered(): void {
-    if (this.#verdict?.kind !== 'forward' && this.#verdict?.kind !== 'replay') return;
+    if (this.#verdict === undefined || !WITH_RESPONSE.has(this.#verdict.kind)) return;
     this.keyClaim?.onUndelivered();
     this.response.abort();
     if (this.#verdict.kind === 'forward') this.call.abandonBody();

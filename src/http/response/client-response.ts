@@ -27,7 +27,7 @@ import { type ExchangeTimings, requestOutcomeOf } from './make-request-record.ts
 import type { ResponseHead } from './response-head.ts';
 
 /** Verdicts with a response of the upstream, in place of which the client has a problem if its head cannot be written. */
-const WITH_RESPONSE: ReadonlySet<ExchangeVerdict['kind']> = new Set(['forward', 'replay', 'share']);
+export const WITH_RESPONSE: ReadonlySet<ExchangeVerdict['kind']> = new Set(['forward', 'replay', 'share']);
 
 /** The response to one client, and the record of what it received. */
 export class ClientResponse {

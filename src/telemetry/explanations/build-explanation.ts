@@ -9,7 +9,7 @@ import { formatArrival } from './format-arrival.ts';
 import { attemptFields, formatAttemptResult, formatRetryDenied, formatRetry } from './format-attempt.ts';
 import { decisionFields, secondsOrNull, formatDecision, formatDequeue } from './format-decision.ts';
 import { formatPoll, POLL_END_TEXTS } from './format-poll.ts';
-import { formatJoin } from './format-join.ts';
+import { formatJoin, joinFields } from './format-join.ts';
 import { formatKeyClaim, keyClaimFields } from './format-key-claim.ts';
 import { formatClientGone, formatVerdict } from './format-verdict.ts';
 import { humanizeDuration, toSeconds } from '../format-values.ts';
@@ -140,7 +140,7 @@ class ExplanationBuilder {
       case 'claimed':
         return this.#push(step.at, 'claimed', formatKeyClaim(step), keyClaimFields(step));
       case 'joined':
-        return this.#push(step.at, 'joined', formatJoin(step), { waitedSeconds: toSeconds(step.waited) });
+        return this.#push(step.at, 'joined', formatJoin(step), joinFields(step));
       case 'decided': {
         this.#isAdmitted = step.isObserved;
         const numbers = { decision: step.decision, reason: step.why ?? null, observed: step.isObserved };

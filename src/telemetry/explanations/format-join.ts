@@ -1,8 +1,15 @@
 import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
-import { humanizeDuration } from '../format-values.ts';
+import { humanizeDuration, toSeconds } from '../format-values.ts';
+
+type JoinStep = Extract<TraceStep, { readonly what: 'joined' }>;
+
+/** The numbers of the wait for an equal request, for programs. */
+export function joinFields({ waited, equalId }: JoinStep): Readonly<Record<string, unknown>> {
+  return { waitedSeconds: toSeconds(waited), equalId: equalId ?? null };
+}
 
 /** The text about the wait for an equal request. */
-export function formatJoin({ waited, hasResponse }: Extract<TraceStep, { readonly what: 'joined' }>): string {
+export function formatJoin({ waited, equalId }: JoinStep): string {
   const wait = `waited ${humanizeDuration(waited)} for an equal request`;
-  return hasResponse ? `${wait}, and gets its response` : `${wait}, and is sent itself`;
+  return equalId === undefined ? `${wait}, and is sent itself` : `${wait}, and gets the response to ${equalId}`;
 }

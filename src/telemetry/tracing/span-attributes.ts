@@ -109,7 +109,7 @@ export function spanEventOf(step: TraceStep): { readonly name: string; readonly 
     case 'joined':
       return {
         name,
-        attributes: { 'tidegate.waited_seconds': step.waited / 1000, 'tidegate.has_response': step.hasResponse },
+        attributes: { 'tidegate.waited_seconds': step.waited / 1000, 'tidegate.equal_request_id': step.equalId },
       };
     case 'claimed':
     case 'dequeued':

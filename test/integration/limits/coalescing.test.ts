@@ -74,7 +74,7 @@ test('explains what a read waited for', async () => {
   const ids = (await Promise.all(reads)).map(({ header }) => header('tidegate-request-id'));
   const texts = (await Promise.all(ids.map((id) => fetchExplanation(gate, id)))).map((each) => JSON.stringify(each));
   expect(texts.filter((text) => text.includes('for an equal request, and is sent itself'))).toHaveLength(1);
-  expect(texts.filter((text) => text.includes('for an equal request, and gets its response'))).toHaveLength(1);
+  expect(texts.filter((text) => text.includes('for an equal request, and gets the response to'))).toHaveLength(1);
 });
 
 test('answers a HEAD with the length of the whole response', async () => {
@@ -141,7 +141,20 @@ test('completes the response for others when the client of the first goes while 
   expect(asked).toHaveLength(2);
 });
 
+function sendTrailers(response: ServerResponse): void {
+  response.write('own');
+  response.addTrailers({ 'x-sum': '1' });
+  response.end();
+}
+
 describe.each<[string, (response: ServerResponse) => void]>([
+  ['that is private', (response) => void response.writeHead(200, { 'cache-control': 'max-age=5, Private' }).end('own')],
+  ['with trailers', sendTrailers],
+  [
+    'that is a stream of events',
+    (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end('own'),
+  ],
+  ['that breaks off', (response) => void response.write('ow', () => response.destroy())],
   ['with Set-Cookie', (response) => void response.writeHead(200, { 'set-cookie': 'a=1' }).end('own')],
   [
     'that varies by a header that may differ',
@@ -161,14 +174,14 @@ describe.each<[string, (response: ServerResponse) => void]>([
 ])('a response %s', (_, answer) => {
   test('is for one request', async () => {
     const { asked, nth, gate, inFlight } = await start('true', '', 'timeout: 60s, retry: {attempts: 1}');
-    const reads = [1, 2, 3, 4].map(() => send(gate.url, '/a'));
+    const reads = Promise.allSettled([1, 2, 3, 4].map(() => send(gate.url, '/a')));
     const one = await nth(1);
     await inFlight(4);
     one.end();
     answer(await nth(2));
     answer(await nth(3));
     answer(await nth(4));
-    await Promise.all(reads);
+    await reads;
     expect(asked).toHaveLength(4);
   });
 });
@@ -201,6 +214,53 @@ test('refuses reads that still wait when the process ends', async () => {
   await gate.drain();
   const statuses = (await Promise.all(reads)).map((each) => (typeof each === 'number' ? 'cut' : each.status));
   expect(statuses).toContain(503);
+});
+
+test('sends one read after the other while the upstream fails', async () => {
+  const { asked, nth, gate, inFlight } = await start('true', '', 'timeout: 60s, retry: {attempts: 1}');
+  const reads = [1, 2, 3, 4, 5].map(() => send(gate.url, '/a'));
+  const one = await nth(1);
+  await inFlight(5);
+  one.writeHead(500).end();
+  (await nth(2)).writeHead(500).end();
+  const three = await nth(3);
+  await inFlight(3);
+  expect(asked).toHaveLength(3);
+  three.destroy();
+  (await nth(4)).end();
+  const statuses = (await Promise.all(reads)).map(({ status }) => status);
+  expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 500, 500, 502]);
+  expect(asked).toHaveLength(4);
+});
+
+test('shares a private response among requests with one credential', async () => {
+  const { asked, nth, gate, inFlight } = await start();
+  const reads = [1, 2, 3].map(() => send(gate.url, '/a', { headers: ['Authorization', 'Bearer a'] }));
+  const one = await nth(1);
+  await inFlight(3);
+  one.end();
+  (await nth(2)).writeHead(200, { 'cache-control': 'private' }).end();
+  await Promise.all(reads);
+  expect(asked).toHaveLength(2);
+});
+
+test('sends no read with the account of another client, where accounts are sticky', async () => {
+  const accounts =
+    'accounts: [{name: main, header: Authorization, value: Bearer main}, {name: spare, header: Authorization, value: Bearer spare}]';
+  const { upstream, nth, gate, inFlight } = await start(
+    'true, stickyAccount: true',
+    'secret: 0123456789abcdef0123456789abcdef\nclients: {trustedProxies: [127.0.0.1]}\n',
+    `timeout: 60s, ${accounts}`,
+  );
+  const clients = Array.from({ length: 12 }, (_, i) => `192.0.2.${i + 1}`);
+  const reads = clients.map((client) => send(gate.url, '/a', { headers: ['X-Forwarded-For', client] }));
+  await inFlight(12);
+  for (let n = 1; n <= 12; n += 1) (await nth(n)).end();
+  await Promise.all(reads);
+  const used = upstream.hits.map(
+    ({ headers }) => headers[headers.findIndex((name) => name.toLowerCase() === 'authorization') + 1],
+  );
+  expect(new Set(used)).toEqual(new Set(['Bearer main', 'Bearer spare']));
 });
 
 test('answers clients with names of their own by themselves', async () => {

@@ -48,7 +48,7 @@ export function startCall(world: CallWorld, call: Call): CallRecord {
       driver.onClaimed(undefined);
     },
     stopClaim: () => effectNames.push('stopClaim'),
-    join: () => driver.onJoined(false, false),
+    join: () => driver.onJoined(undefined, false),
     leave: () => undefined,
     lookUpKey: () => driver.onKeyKnown(undefined),
     send: ({ attempt, timeout }) => {

@@ -14,33 +14,33 @@ describe('a read of a route that coalesces', () => {
   });
 
   test('is sent itself without a response to an equal one', () => {
-    const exchange = coalescing().at(1040, (driver) => driver.onJoined(false, true));
+    const exchange = coalescing().at(1040, (driver) => driver.onJoined(undefined, true));
     expect(exchange.effects.slice(2)).toEqual(['send 1']);
     exchange.answer(response(200));
     expect(exchange.verdict).toMatchObject({ kind: 'forward', attempts: 1 });
     expect(exchange.driver.queued).toBe(40);
-    expect(exchange.steps.slice(0, 1)).toEqual([{ what: 'joined', at: 1040, waited: 40, hasResponse: false }]);
+    expect(exchange.steps.slice(0, 1)).toEqual([{ what: 'joined', at: 1040, waited: 40, equalId: undefined }]);
   });
 
   test('is not delayed, and reports nothing, if there is no equal one', () => {
-    const exchange = coalescing().at(1000, (driver) => driver.onJoined(false, false));
+    const exchange = coalescing().at(1000, (driver) => driver.onJoined(undefined, false));
     exchange.answer(response(200));
     expect([exchange.driver.queued, exchange.steps]).toEqual([0, []]);
   });
 
   test('ends with the response to an equal one, without admission', () => {
-    const exchange = coalescing({ isTokenTaken: true }).at(1250, (driver) => driver.onJoined(true, true));
+    const exchange = coalescing({ isTokenTaken: true }).at(1250, (driver) => driver.onJoined('r-0', true));
     expect(exchange.verdict).toEqual({ kind: 'share', attempts: 0, retryOutcome: undefined });
     expect(exchange.effects.slice(2)).toEqual(['share']);
     expect(exchange.driver.queued).toBe(250);
-    expect(exchange.steps).toEqual([{ what: 'joined', at: 1250, waited: 250, hasResponse: true }]);
+    expect(exchange.steps).toEqual([{ what: 'joined', at: 1250, waited: 250, equalId: 'r-0' }]);
   });
 
   test('leaves the others when its client has gone', () => {
     const exchange = coalescing().at(1100, (driver) => driver.onClientGone(true));
     expect(exchange.effects.slice(2)).toEqual(['leave', 'gone']);
     expect(exchange.steps).toEqual([{ what: 'gone', at: 1100, during: 'join' }]);
-    exchange.at(1200, (driver) => driver.onJoined(true, true));
+    exchange.at(1200, (driver) => driver.onJoined('r-0', true));
     expect(exchange.verdict?.kind).toBe('gone');
   });
 

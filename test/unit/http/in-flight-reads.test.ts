@@ -11,12 +11,18 @@ function makeReads(replayLimit = 1 << 20) {
   const joined: string[] = [];
   const replayMemory = new ReplayMemory(replayLimit);
   const join = (name: string, path = '/a'): JoinedRead => {
-    const request = { hasBody: false, verb: 'GET', target: path, rawHeaders: [] };
+    const request = { hasBody: false, verb: 'GET', target: path, rawHeaders: [], headers: {} };
     const route = { name: '/', target: { name: 'api' }, coalescing: 'credentials' };
-    const routed = { request, route, client: { hash: 'c', addressGroup: undefined }, upgrade: undefined };
+    const routed = {
+      request,
+      route,
+      client: { hash: 'c', addressGroup: undefined },
+      upgrade: undefined,
+      requestId: name,
+    };
     const read = new JoinedRead({ reads, replayMemory, clock }, routed as unknown as RoutedRequest, {
-      onJoined: (hasResponse, hasWaited) =>
-        joined.push(`${name} ${hasResponse ? 'shared' : 'sent'}${hasWaited ? ' late' : ''}`),
+      onJoined: (equalId, hasWaited) =>
+        joined.push(`${name} ${equalId === undefined ? 'sent' : 'shared'}${hasWaited ? ' late' : ''}`),
     });
     read.begin(60_000);
     return read;
